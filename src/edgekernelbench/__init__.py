@@ -1,0 +1,1 @@
+"""EdgeKernelBench: judge and improve compute kernels for edge devices."""

@@ -1,0 +1,115 @@
+"""The loop program: what a kernel does on a target, step by step. Compilers translate it 1:1.
+
+Expressions are those of `edgekernelbench.ir.core` without `Reduce` and `Block`; `Load.tensor` and
+`Store.tensor` name buffers of the function. All decisions of schedule and memory layers are
+already taken: a compiler back end neither moves nor splits loops.
+
+`core.Select` is lazy where ``lazy_selects`` of the function says so is not needed: the lowering
+guarantees that **every load is in bounds and every integer divisor positive even if both branches
+of every Select are evaluated**, except under an `If` statement, whose body runs only when the
+condition holds. So a back end may evaluate both branches (and vectorise), or branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from edgekernelbench.ir.core import Expr, Tensor, Var
+
+LoopKind = Literal["serial", "parallel", "unroll", "vectorize"]
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """``for var in lo .. lo+extent-1``. Parallel, unrolled and vectorised extents are constant.
+
+    A ``vectorize`` loop is innermost: its body holds only `Store`, `LetValue` and `Seq`, and no
+    iteration reads what another writes, except into an accumulator element of its own lane.
+    ``parallel`` loops are outermost within the function's statement sequence and never nested.
+    """
+
+    var: Var
+    lo: Expr
+    extent: Expr
+    kind: LoopKind
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``tensor[indices] = value``; ``value.dtype`` is ``tensor.dtype`` or widens from it, in
+    which case the store rounds (f16) or wraps (small integers, already in range by a Cast)."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class LetValue:
+    """Binds a scalar for the rest of the enclosing `Seq`; never reassigned."""
+
+    var: Var
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    cond: Expr
+    then: Stmt
+    other: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    body: tuple[Stmt, ...]
+
+
+Scope = Literal["global", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """A buffer that lives for the rest of the enclosing `Seq`, uninitialised.
+
+    ``local``: small, meant for registers or the stack of one thread. ``global``: workspace.
+    """
+
+    tensor: Tensor
+    scope: Scope
+
+
+Stmt = For | Store | LetValue | If | Seq | Alloc
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``params`` in call order. Tables appear as `Alloc`-free tensors listed in ``tables``."""
+
+    name: str
+    params: tuple[Tensor, ...]
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A kernel ready for a back end.
+
+    Attributes:
+        main: called per inference. Its parameters are, in order, the kernel's non-const inputs,
+            the const inputs it still reads raw, the packed buffers, the table buffers, the
+            outputs (each group in declared order).
+        prepack: called once after the constants are known, outside the timed call: parameters
+            are the const inputs it reads, the tables it reads, then the packed buffers; None
+            when nothing is packed.
+        packed: the buffers that ``prepack`` fills and ``main`` reads; their bytes are on the bill.
+        workspace_bytes: the sum of all ``global`` allocations of ``main``, per call.
+        nest: a readable sketch of the final loop nest of ``main``, for reports and prompts.
+    """
+
+    main: Function
+    prepack: Function | None
+    packed: tuple[Tensor, ...]
+    workspace_bytes: int
+    nest: str
