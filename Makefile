@@ -1,0 +1,40 @@
+# `make run` and `make test` are all a newcomer needs; both set up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup run test check lint types contract sweep clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed (set PYTHON=...), found: $$($(PYTHON) --version)"; exit 2; }
+	@command -v cc >/dev/null || { echo "A C compiler is needed: install gcc or clang (cc)"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+# The main job on the embedded default: no key, no GPU. A fresh folder a run, so that none is lost.
+run: setup
+	$(BIN)/ekb run --agent tuner --target llvm --subset quick --evals 8 --out runs/quick-$$(date +%Y%m%d-%H%M%S)
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup lint types contract
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types:
+	$(BIN)/pyright
+
+contract:
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,146 @@
+"""What an agent is: it turns a task into a kernel, and reaches the device only through a budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.records.schema import Spent, Step
+from edgekernelbench.suite.model import Workload
+from edgekernelbench.targets.model import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A workload to be made fast on a target."""
+
+    workload: Workload
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An evaluation that did not happen because the budget is spent. Says what to do instead."""
+
+    message: str
+
+
+class Budget:
+    """Counts what one attempt uses. The same object serves every agent.
+
+    Args:
+        limits: None in a field means "not limited".
+        clock: seconds, monotonic; the attempt begins now.
+    """
+
+    def __init__(self, limits: Spent, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self._clock = clock
+        self._began = clock()
+        self._waited = 0.0
+        self._evaluations = 0
+        self._tokens = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the attempt began, without the time spent waiting for the device."""
+        return self._clock() - self._began - self._waited
+
+    @property
+    def spent(self) -> Spent:
+        return Spent(
+            evaluations=self._evaluations, tokens=self._tokens, seconds=round(self.seconds, 3)
+        )
+
+    @property
+    def evaluations_left(self) -> int | None:
+        if self.limits.evaluations is None:
+            return None
+        return max(0, self.limits.evaluations - self._evaluations)
+
+    def exhausted(self) -> str | None:
+        """Which limit is reached, as a sentence, or None."""
+        limits = self.limits
+        if limits.evaluations is not None and self._evaluations >= limits.evaluations:
+            return f"all {limits.evaluations} evaluations are used"
+        if limits.tokens is not None and self._tokens >= limits.tokens:
+            return f"all {limits.tokens} tokens are used"
+        if limits.seconds is not None and self.seconds >= limits.seconds:
+            return f"the {limits.seconds:g} s of this attempt are over"
+        return None
+
+    def charge(self, evaluations: int = 0, tokens: int = 0) -> None:
+        self._evaluations += evaluations
+        self._tokens += tokens
+
+    def pardon_wait(self, seconds: float) -> None:
+        """Takes time that passed waiting for the device off the clock."""
+        self._waited += seconds
+
+
+@dataclass(slots=True)
+class Device:
+    """An agent's only way to the hardware: evaluates kernels of one task and counts each one.
+
+    The trajectory grows with every evaluation, so that it exists however an attempt ends.
+    """
+
+    evaluate_kernel: Callable[[str], Evaluation]
+    budget: Budget
+    keep_kernel: Callable[[str, str], None] = lambda _hash, _text: None
+    trajectory: list[Step] = field(default_factory=list)
+    on_step: Callable[[Step], None] = lambda _step: None
+
+    def evaluate(self, kernel: str, reason: str = "", layer: Any = None) -> Evaluation | Refused:
+        """Measures a kernel text; every call is charged, whatever its outcome."""
+        spent = self.budget.exhausted()
+        if spent is not None:
+            return Refused(f"{spent}; answer with the best kernel so far")
+        self.budget.charge(evaluations=1)
+        evaluation = self.evaluate_kernel(kernel)
+        self.budget.pardon_wait(evaluation.lock_wait_seconds)
+        if evaluation.kernel_hash is not None:
+            self.keep_kernel(evaluation.kernel_hash, kernel)
+        performance = evaluation.performance
+        self.note(
+            Step(
+                action="evaluate",
+                seconds=round(self.budget.seconds, 3),
+                layer=layer,
+                reason=reason,
+                status=evaluation.status,
+                median_us=None if performance is None else performance.median_us,
+                kernel_hash=evaluation.kernel_hash,
+            )
+        )
+        return evaluation
+
+    def note(self, step: Step) -> None:
+        """Adds a decision to the trajectory."""
+        self.trajectory.append(step)
+        self.on_step(step)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How an attempt ended: the kept kernel's text, or None and why there is none."""
+
+    kernel: str | None
+    message: str = ""
+
+
+class Agent(Protocol):
+    """One way to find a kernel. ``options`` are all that decides its behaviour beside the seed."""
+
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]: ...
+
+    def attempt(self, task: Task, device: Device, seed: int) -> Answer:
+        """Works on a task until it is content or the budget is spent. Never raises for a kernel
+        that fails, for a model's bad answer, or for a spent budget."""
+        ...

@@ -1,0 +1,103 @@
+"""What one attempt leaves behind: `Record`, version 1, one JSON object a line."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+
+RECORD_VERSION = 1
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class TaskFacts(_Stored):
+    """The task as the suite describes it, so that scores need no suite."""
+
+    workload: str
+    pattern: str
+    level: int
+    family: str
+    domain: str
+    dtype: str
+    tolerance: str
+    tolerance_version: int
+    target: str
+
+
+class Spent(_Stored):
+    """What an attempt used up, or may use. None: not limited, or not known."""
+
+    evaluations: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+class Step(_Stored):
+    """One decision of an agent and what came of it.
+
+    Attributes:
+        action: ``evaluate``, ``propose``, ``keep``, ``stop``, ...
+        layer: ``compute``, ``schedule``, ``memory`` or None.
+        reason: why, in the agent's words.
+        status: the evaluation's status, for an evaluation.
+        median_us: measured time, for an evaluation that was correct.
+        kernel_hash: the candidate; its text is in the run's ``kernels`` folder.
+        seconds: since the attempt began.
+    """
+
+    action: str
+    seconds: float
+    layer: Literal["compute", "schedule", "memory"] | None = None
+    reason: str = ""
+    status: EvaluationStatus | None = None
+    median_us: float | None = None
+    kernel_hash: str | None = None
+
+
+class Record(_Stored):
+    """One attempt: a trajectory of one agent on one task under one budget.
+
+    ``status`` is the verdict on the kernel that the agent kept last. That kernel was evaluated
+    anew by the harness, with inputs drawn after the agent had ended and outside its budget;
+    ``evaluation`` is that evaluation, and None only when there was no kernel to evaluate.
+    """
+
+    version: Literal[1] = RECORD_VERSION
+    id: str
+    run: str
+    task: TaskFacts
+    agent: str
+    agent_options: dict[str, Any] = {}
+    model: str | None = None
+    epoch: int
+    seed: int
+    status: EvaluationStatus
+    kernel: str | None
+    kernel_hash: str | None
+    evaluation: Evaluation | None
+    limits: Spent
+    spent: Spent
+    trajectory: tuple[Step, ...] = ()
+    isolated: bool = True
+    message: str = ""
+    started: str
+    seconds: float
+    versions: dict[str, str]
+
+    @model_validator(mode="after")
+    def _status_matches_evaluation(self) -> Record:
+        if self.evaluation is not None and self.evaluation.status is not self.status:
+            raise ValueError("status of the record and of its evaluation differ")
+        if self.evaluation is None and self.status is EvaluationStatus.CORRECT:
+            raise ValueError("a correct record needs its evaluation")
+        return self
+
+
+def record_id(workload: str, target: str, agent: str, epoch: int) -> str:
+    """Names an attempt within a run; a resumed run skips the ids it finds finished."""
+    return f"{workload}|{target}|{agent}|{epoch}"

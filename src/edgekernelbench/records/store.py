@@ -1,0 +1,224 @@
+"""The folder of a run: ``run.json`` (its settings), ``records.jsonl``, ``kernels/``.
+
+Records are appended, flushed to the disk and never rewritten. A line that a killed process left
+half-written is moved aside when the run is resumed; readers skip it and say so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.records.schema import RECORD_VERSION, Record
+
+RECORDS = "records.jsonl"
+SETTINGS = "run.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Records of one or more files, and a line for each piece of text that was not a record."""
+
+    records: tuple[Record, ...]
+    problems: tuple[str, ...]
+
+
+def read_records(path: Path) -> Loaded:
+    """Reads one ``records.jsonl``.
+
+    Raises:
+        UsageError: if a record has a newer version than this package knows.
+    """
+    records: dict[str, Record] = {}
+    problems: list[str] = []
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            data = json.loads(line)
+            version = data.get("version") if isinstance(data, dict) else None
+            if isinstance(version, int) and version > RECORD_VERSION:
+                raise UsageError(
+                    f"{where}: record version {version}, this package reads up to {RECORD_VERSION}",
+                    "update edgekernelbench",
+                )
+            record = Record.model_validate(data)
+        except (ValueError, ValidationError) as error:
+            problems.append(f"{where}: not a complete record, skipped ({_first_line(error)})")
+            continue
+        if record.id in records:
+            problems.append(f"{where}: attempt {record.id} is recorded twice, first kept")
+        records.setdefault(record.id, record)
+    return Loaded(tuple(records.values()), tuple(problems))
+
+
+def find_records(folder: Path) -> Loaded:
+    """Reads every ``records.jsonl`` at or below a folder (or one such file).
+
+    Raises:
+        UsageError: when there is none.
+    """
+    if folder.is_file():
+        paths = [folder]
+    elif folder.is_dir():
+        paths = sorted(folder.rglob(RECORDS))
+    else:
+        raise UsageError(f"{folder}: no such folder", "give the --out folder of an `ekb run`")
+    if not paths:
+        raise UsageError(
+            f"{folder}: holds no {RECORDS}", "give the --out folder of an `ekb run`"
+        )
+    loaded = [read_records(path) for path in paths]
+    return Loaded(
+        tuple(record for part in loaded for record in part.records),
+        tuple(problem for part in loaded for problem in part.problems),
+    )
+
+
+class RunStore:
+    """Writes the records of one run. One process at a time holds a run's folder."""
+
+    def __init__(self, folder: Path, lock: FileLock, done: Iterable[str]) -> None:
+        self.folder = folder
+        self._lock = lock
+        self.done = set(done)
+
+    @classmethod
+    def open(cls, folder: Path, settings: dict[str, Any], resume: bool) -> RunStore:
+        """Creates a run's folder, or takes up a run that was interrupted.
+
+        Args:
+            folder: of the run.
+            settings: everything that decides the results; must agree when resuming.
+            resume: take up an existing run.
+
+        Raises:
+            UsageError: if the folder holds a run and ``resume`` is not set, if its settings
+                differ, if another process is writing to it, or if it cannot be written.
+        """
+        settings = json.loads(json.dumps(settings))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = _hold(folder)
+            path = folder / SETTINGS
+            if path.exists():
+                _check_settings(path, settings, resume)
+            else:
+                _write_whole(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
+            (folder / "kernels").mkdir(exist_ok=True)
+            done = _mend(folder / RECORDS)
+        except OSError as error:
+            raise UsageError(
+                f"{folder}: cannot be written ({error.strerror})", "choose another --out"
+            ) from error
+        return cls(folder, lock, done)
+
+    def append(self, record: Record) -> None:
+        """Stores one record; it is on the disk when this returns.
+
+        Raises:
+            UsageError: if the disk is full or the folder cannot be written; nothing that was
+                stored before is touched.
+        """
+        line = record.model_dump_json().encode() + b"\n"
+        path = self.folder / RECORDS
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            size = os.fstat(fd).st_size
+            try:
+                written = 0
+                while written < len(line):
+                    written += os.write(fd, line[written:])
+                os.fsync(fd)
+            except OSError as error:
+                os.ftruncate(fd, size)
+                raise UsageError(
+                    f"{path}: cannot be written ({error.strerror}); "
+                    f"the {len(self.done)} records before are intact",
+                    "make room, then run again with --resume",
+                ) from error
+        finally:
+            os.close(fd)
+        self.done.add(record.id)
+
+    def keep_kernel(self, kernel_hash: str, text: str) -> None:
+        """Stores a candidate's text under its hash, once."""
+        path = self.folder / "kernels" / f"{kernel_hash}.ekir"
+        if not path.exists():
+            _write_whole(path, text)
+
+    def close(self) -> None:
+        self._lock.release()
+
+    def __enter__(self) -> RunStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _hold(folder: Path) -> FileLock:
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise UsageError(
+            f"{folder}: another process is writing this run", "wait for it, or choose another --out"
+        ) from error
+    return lock
+
+
+def _check_settings(path: Path, settings: dict[str, Any], resume: bool) -> None:
+    if not resume:
+        raise UsageError(
+            f"{path.parent}: already holds a run", "add --resume to go on, or choose another --out"
+        )
+    try:
+        stored = json.loads(path.read_text())
+    except ValueError as error:
+        raise UsageError(f"{path}: not readable as JSON", "choose another --out") from error
+    differ = sorted(k for k in stored.keys() | settings.keys() if stored.get(k) != settings.get(k))
+    if differ:
+        lines = ", ".join(f"{k}: {stored.get(k)!r} there, {settings.get(k)!r} now" for k in differ)
+        raise UsageError(
+            f"{path.parent}: holds a run with other settings ({lines})",
+            "resume with the same settings, or choose another --out",
+        )
+
+
+def _mend(path: Path) -> list[str]:
+    """Moves a half-written last line aside; returns the ids of the attempts already there."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    if data and not data.endswith(b"\n"):
+        cut = data.rfind(b"\n") + 1
+        with path.with_name("records.partial").open("ab") as aside:
+            aside.write(data[cut:] + b"\n")
+            aside.flush()
+            os.fsync(aside.fileno())
+        os.truncate(path, cut)
+    return [record.id for record in read_records(path).records]
+
+
+def _write_whole(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return "; ".join(line.strip() for line in lines[:3]) if lines else type(error).__name__
