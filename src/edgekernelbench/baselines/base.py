@@ -1,0 +1,132 @@
+"""What a baseline is: the program a deployer would otherwise ship, built once, run beside ours.
+
+A baseline is built in a limited child process from `Materials` alone, into a folder that is cached
+by content. What it leaves is a `Recipe`: which runner loads the folder, and how. Timings are never
+cached. In the run child a `Runner` binds a recipe to arrays and calls it.
+
+The constants of a task are redrawn between evaluations, so a build must not bake their values in:
+`Materials.twin` carries *some* draw of them as initializers, to be turned into arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.targets.model import Target
+
+RunnerKind = Literal["tvm-library", "relax", "ort"]
+
+
+class Port(BaseModel):
+    """One array of the task's interface, in the header's order. ``shape`` () is one element."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    role: Literal["input", "const", "output"]
+
+
+class Materials(BaseModel):
+    """A task as a baseline sees it: plain data, so that it can be handed to a child process.
+
+    Attributes:
+        workload: its name, for messages.
+        header: the kernel header that the task fixes.
+        ports: inputs, constants and outputs with their shapes.
+        canonical: text of the canonical kernel program, when there is one.
+        twin: ONNX model, serialized, whose graph inputs and outputs are named like the ports and
+            whose initializers are named like the const ports; None where ONNX cannot say the task.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    workload: str
+    header: str
+    ports: tuple[Port, ...]
+    canonical: str | None = None
+    twin: bytes | None = None
+
+
+class Recipe(BaseModel):
+    """How to run what was built; stored as ``recipe.json`` in the folder.
+
+    Attributes:
+        baseline: name of the baseline.
+        kind: which runner loads it.
+        route: what it was built from, for the record (``ONNX twin``, ``canonical program``).
+        notes: for the record, such as parts of the twin that took another way.
+        options: for the runner alone.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: Literal[1] = 1
+    baseline: str
+    kind: RunnerKind
+    route: str
+    notes: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Why a baseline cannot be had for a task on a target, in one line."""
+
+    reason: str
+
+
+class Baseline(Protocol):
+    """One kind of baseline. Stateless.
+
+    Attributes:
+        name: key in the record.
+        scored: whether it may be ``best``.
+        version: part of the cache key; raise it when a build would come out differently.
+    """
+
+    name: str
+    scored: bool
+    version: int
+
+    def available(self, materials: Materials, target: Target) -> str | None:
+        """A reason why the task has no such baseline, or None. Cheap; called in the parent."""
+        ...
+
+    def prepare(self, materials: Materials, target: Target, folder: Path) -> Recipe | Unavailable:
+        """Builds into an existing empty folder; runs in a limited child that may be killed.
+
+        Expected failures (an operator that the importer lacks) are `Unavailable`; whatever is
+        raised is recorded as a failed baseline.
+        """
+        ...
+
+
+class Runner(Protocol):
+    """A built program in the run child, bound to arrays that stay where they are.
+
+    Life: construct from folder, recipe and `Materials`-free data; `bind` once per draw of the
+    constants; then `call` any number of times. The arrays' contents change between calls.
+    """
+
+    def bind(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        consts: Mapping[str, np.ndarray],
+        outputs: Mapping[str, np.ndarray],
+    ) -> Callable[[], None]:
+        """Prepares everything that happens before timing (prepack, session, device copies).
+
+        The arrays are C-contiguous, 64-byte aligned, of the ports' dtypes and shapes, and outlive
+        the runner. Returns the function that is timed: it reads ``inputs`` as they are at that
+        moment and has written ``outputs`` when it returns.
+        """
+        ...

@@ -1,0 +1,287 @@
+"""What an evaluation says: one closed set of statuses, and only the figures a status may carry.
+
+Times are microseconds per call (``*_us``) or seconds of wall time, sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from edgekernelbench.compilers.base import StaticFacts
+
+
+class EvaluationStatus(StrEnum):
+    """How an attempt ended. The set is closed; everything that can happen maps to one of these."""
+
+    CORRECT = "correct"
+    WRONG_RESULT = "wrong_result"
+    WRONG_SHAPE_OR_DTYPE = "wrong_shape_or_dtype"
+    CRASHED = "crashed"
+    RUN_TIMEOUT = "run_timeout"
+    COMPILE_ERROR = "compile_error"
+    COMPILE_TIMEOUT = "compile_timeout"
+    INVALID_IR = "invalid_ir"
+    UNPARSEABLE = "unparseable"
+    NO_KERNEL = "no_kernel"
+    OVER_BUDGET = "over_budget"
+    IMPLAUSIBLE = "implausible"
+    UNSUPPORTED = "unsupported"
+    INFRA_ERROR = "infra_error"
+    PROVIDER_ERROR = "provider_error"
+    INVALID_REFERENCE = "invalid_reference"
+
+
+OUTSIDE_DENOMINATOR: frozenset[EvaluationStatus] = frozenset(
+    (
+        EvaluationStatus.UNSUPPORTED,
+        EvaluationStatus.INFRA_ERROR,
+        EvaluationStatus.PROVIDER_ERROR,
+        EvaluationStatus.INVALID_REFERENCE,
+    )
+)
+"""Statuses that say nothing of the kernel: always printed, never counted."""
+
+_JUDGED = frozenset(
+    (
+        EvaluationStatus.CORRECT,
+        EvaluationStatus.WRONG_RESULT,
+        EvaluationStatus.WRONG_SHAPE_OR_DTYPE,
+        EvaluationStatus.IMPLAUSIBLE,
+    )
+)
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class OutputCheck(_Stored):
+    """One output against the truth, the worst over the samples that were checked.
+
+    ``metrics`` are the tolerance's own figures (worst error, share matched, ...), for people.
+    """
+
+    name: str
+    passed: bool
+    metrics: dict[str, float | int | str | bool | None] = {}
+    message: str = ""
+
+
+class Correctness(_Stored):
+    """The parent's verdict on the very calls that were timed.
+
+    Attributes:
+        passed: every checked output of every checked sample is within tolerance, and no byte
+            outside the outputs was touched.
+        checked_samples: how many samples came back and were compared.
+        checked_sets: how many different input sets those covered.
+        tolerance: name of the tolerance class.
+        tolerance_version: version of its calibration.
+        outputs: one entry an output.
+        message: what is wrong, in one line; empty when passed.
+    """
+
+    passed: bool
+    checked_samples: int
+    checked_sets: int
+    tolerance: str
+    tolerance_version: int
+    outputs: tuple[OutputCheck, ...] = ()
+    message: str = ""
+
+
+class Performance(_Stored):
+    """Time of one call. ``low_us..high_us`` is a 95 % interval of the median.
+
+    Attributes:
+        samples_us: every counted sample in the order measured, each a mean over its calls.
+        timer: the clock and where it ran; never mixed within a record.
+        rounds: interleaved rounds that the samples came from.
+        calls_per_sample: calls between two readings of the clock.
+        threads: cores the kernel could use.
+        cache_state: ``warm``: same buffers, contents changed between samples.
+        launch_overhead_us: what calling a kernel with nothing to do costs the same way.
+        overhead_dominated: the overhead is more than a quarter of the median.
+        interval_reached: the interval is as narrow as the settings asked, before the time cap.
+    """
+
+    median_us: float
+    low_us: float
+    high_us: float
+    samples_us: tuple[float, ...]
+    timer: str
+    rounds: int
+    calls_per_sample: int
+    threads: int
+    cache_state: Literal["warm", "cold"] = "warm"
+    launch_overhead_us: float
+    overhead_dominated: bool
+    interval_reached: bool
+
+
+BaselineStatus = Literal["measured", "unavailable", "failed", "wrong_result"]
+
+
+class BaselineResult(_Stored):
+    """What the deployer would otherwise ship, measured in the same rounds as the candidate.
+
+    Attributes:
+        status: ``measured``, or why there is no number: ``unavailable`` (the task or the target
+            has none), ``failed`` (it did not build or run), ``wrong_result``.
+        scored: takes part in ``best``.
+        speedup: median of the baseline over median of the candidate; above 1 the candidate wins.
+        speedup_low, speedup_high: 95 % interval, from the ratios of the rounds both took part in.
+        route: how it was made (``ONNX twin``, ``canonical program``, ...).
+        samples_us: every counted sample, in the order measured.
+        rounds: rounds it took part in. Fewer than six give no 95 % interval of their own; the
+            extremes are given then.
+    """
+
+    status: BaselineStatus
+    scored: bool
+    median_us: float | None = None
+    low_us: float | None = None
+    high_us: float | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    route: str = ""
+    notes: tuple[str, ...] = ()
+    message: str = ""
+    samples_us: tuple[float, ...] = ()
+    rounds: int = 0
+    calls_per_sample: int = 0
+
+    @model_validator(mode="after")
+    def _numbers_only_when_measured(self) -> BaselineResult:
+        numbers = (
+            self.median_us, self.low_us, self.high_us,
+            self.speedup, self.speedup_low, self.speedup_high,
+        )  # fmt: skip
+        measured = self.status == "measured"
+        if measured and any(n is None for n in numbers):
+            raise ValueError("a measured baseline needs all its figures")
+        if not measured and (any(n is not None for n in numbers) or self.samples_us):
+            raise ValueError(f"a baseline that is {self.status} carries no figures")
+        return self
+
+
+class Resources(_Stored):
+    """The bill.
+
+    Attributes:
+        facts: what the compiler knows without a run.
+        memory_bytes: inputs, outputs, packed copies and workspace together.
+        memory_limit_bytes: what the target allows.
+        peak_rss_bytes: growth of the process's resident memory while it ran, with the harness's
+            own copies of inputs and outputs.
+        first_call_us: the first call after loading, page faults and thread start included.
+        prepack_seconds: packing the constants, outside the timed call.
+    """
+
+    facts: StaticFacts | None = None
+    memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    peak_rss_bytes: int | None = None
+    first_call_us: float | None = None
+    prepack_seconds: float | None = None
+
+
+class Environment(_Stored):
+    """Where and under what conditions it ran; None where the system does not tell.
+
+    Attributes:
+        load_average: of the last minute, before measuring.
+        network: ``isolated``, or why the children were not cut off from the network.
+    """
+
+    cpu: str
+    system: str
+    threads: int
+    governor: str | None = None
+    frequency_mhz: float | None = None
+    temperature_c: float | None = None
+    load_average: float | None = None
+    network: str = ""
+    versions: dict[str, str] = {}
+
+
+class SeedInfo(_Stored):
+    """How the inputs were drawn, so that a finished evaluation can be repeated.
+
+    ``input_seeds`` belong to a pool that later evaluations of the same session use again: never
+    show them to an agent while it works (`Evaluation.public` leaves them out).
+    """
+
+    input_seeds: tuple[int, ...]
+    const_seed: int
+    order_seed: int
+    pool_age: int
+
+
+class Evaluation(_Stored):
+    """The verdict on one kernel text for one workload on one target.
+
+    Attributes:
+        kernel_hash: SHA-256 of the canonical text; of the text as given when it does not parse.
+        message: the verdict's reason in one line; empty when correct.
+        performance: there exactly when the kernel is correct.
+        quarantined: figures that beat the measured roofline, kept for audit.
+        baselines: empty unless the kernel is correct or implausible.
+        best: name of the fastest scored baseline, None when there is none.
+        diagnostics: JSON form of `ir.diagnostics.Diagnostic`.
+        timings: seconds of wall time by step, ``total`` among them, without ``lock_wait_seconds``.
+        lock_wait_seconds: time spent waiting for the device; no limit counts it.
+    """
+
+    version: Literal[1] = 1
+    status: EvaluationStatus
+    workload: str
+    target: str
+    kernel_hash: str | None = None
+    message: str = ""
+    correctness: Correctness | None = None
+    performance: Performance | None = None
+    quarantined: Performance | None = None
+    baselines: dict[str, BaselineResult] = {}
+    best: str | None = None
+    resources: Resources | None = None
+    diagnostics: tuple[dict[str, Any], ...] = ()
+    timings: dict[str, float] = {}
+    environment: Environment | None = None
+    seed: SeedInfo | None = None
+    lock_wait_seconds: float = 0.0
+
+    @model_validator(mode="after")
+    def _status_decides_fields(self) -> Evaluation:
+        status = self.status
+        correct = status is EvaluationStatus.CORRECT
+        implausible = status is EvaluationStatus.IMPLAUSIBLE
+        if (self.performance is not None) != correct:
+            raise ValueError("performance is there exactly when the status is correct")
+        if (self.quarantined is not None) != implausible:
+            raise ValueError("quarantined figures are there exactly when implausible")
+        if (self.correctness is not None) != (status in _JUDGED):
+            raise ValueError(f"status {status.value} does not fit the presence of correctness")
+        if self.correctness is not None and self.correctness.passed != (correct or implausible):
+            raise ValueError(f"correctness.passed contradicts status {status.value}")
+        if self.baselines and not (correct or implausible):
+            raise ValueError("baselines are measured only beside a correct kernel")
+        if self.best is not None:
+            result = self.baselines.get(self.best)
+            if result is None or result.status != "measured" or not result.scored:
+                raise ValueError("best must name a measured, scored baseline")
+        if not correct and not self.message:
+            raise ValueError("a verdict other than correct needs its reason")
+        return self
+
+    def public(self) -> dict[str, Any]:
+        """JSON form for an agent at work: without seeds and raw samples."""
+        out = self.model_dump(mode="json", exclude={"seed"})
+        for figures in (out["performance"], out["quarantined"], *out["baselines"].values()):
+            if figures is not None:
+                figures.pop("samples_us", None)
+        return out
