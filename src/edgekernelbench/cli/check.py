@@ -1,0 +1,50 @@
+"""``ekb check``: everything about a kernel that can be known without running it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from edgekernelbench.cli.common import JsonOption, KernelArgument, print_json, read_kernel
+
+
+def check(
+    kernel: KernelArgument,
+    workload: Annotated[
+        str | None, typer.Option("--workload", help="Also compare the header with this task's.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="Also lower schedule and memory layers for it.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Parse and verify a kernel; with --target check its schedule and memory layers too."""
+    from edgekernelbench.cli.suite import find_workload
+    from edgekernelbench.evaluator.static import static_check
+    from edgekernelbench.ir.diagnostics import render
+    from edgekernelbench.targets.registry import find_target
+
+    text = read_kernel(kernel)
+    result = static_check(
+        text,
+        None if workload is None else find_workload(workload),
+        None if target is None else find_target(target),
+    )
+    if json:
+        print_json(
+            {
+                "ok": result.ok,
+                "kernel": None if result.kernel is None else result.kernel.name,
+                "diagnostics": [d.as_dict(text) for d in result.diagnostics],
+            }
+        )
+    else:
+        name = "stdin" if kernel == "-" else kernel
+        for diagnostic in result.diagnostics:
+            print(render(diagnostic, text, name), end="\n\n")
+        errors = sum(d.severity == "error" for d in result.diagnostics)
+        kernel_name = "?" if result.kernel is None else result.kernel.name
+        print(f"{name}: {kernel_name} is right" if result.ok else f"{name}: {errors} error(s)")
+    if not result.ok:
+        raise typer.Exit(1)

@@ -1,0 +1,37 @@
+"""The command ``ekb``. Each command lives in a file of its own and calls into the core."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from edgekernelbench.cli import check, devices, evaluate, explain, run, score, suite
+from edgekernelbench.cli.common import fail
+from edgekernelbench.errors import UsageError
+
+app = typer.Typer(
+    name="ekb",
+    help="Judge and improve compute kernels for edge devices.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(suite.app, name="suite")
+app.add_typer(devices.app, name="devices")
+app.command("check")(check.check)
+app.command("eval")(evaluate.evaluate)
+app.command("explain")(explain.explain)
+app.command("run")(run.run)
+app.command("score")(score.score)
+
+
+def main() -> None:
+    """Entry point: exit code 0 done and right, 1 not right, 2 cannot be carried out."""
+    try:
+        app()
+    except UsageError as error:
+        fail(error)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

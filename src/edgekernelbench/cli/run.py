@@ -1,0 +1,110 @@
+"""``ekb run``: an agent works on a subset; records appear as attempts end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from edgekernelbench.cli.common import TargetOption, err, out
+from edgekernelbench.cli.tables import record_row, score_tables
+from edgekernelbench.errors import UsageError
+from edgekernelbench.records.schema import Record, Spent, Step
+from edgekernelbench.suite import Workload
+
+
+def run(
+    out_folder: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
+    agent: Annotated[str, typer.Option(help="Which agent; `tuner` needs no model.")] = "tuner",
+    target: TargetOption = "llvm",
+    subset: Annotated[str, typer.Option(help="quick, agent, heldout or all.")] = "quick",
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="Only this one; repeatable.")
+    ] = None,
+    evals: Annotated[int, typer.Option(min=1, help="Evaluations an attempt may use.")] = 32,
+    seconds: Annotated[float | None, typer.Option(help="Seconds an attempt may use.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+) -> None:
+    """Run an agent over a subset and score it."""
+    from edgekernelbench.agents.registry import make_agent
+    from edgekernelbench.cli.suite import find_workload
+    from edgekernelbench.evaluator import EvalSettings, Evaluator
+    from edgekernelbench.runs.run import RunConfig
+    from edgekernelbench.runs.run import run as run_core
+    from edgekernelbench.scores.score import score
+    from edgekernelbench.suite import load_suite
+    from edgekernelbench.targets.registry import find_target
+
+    chosen = [find_workload(w) for w in workload] if workload else load_suite().subset(subset)
+    config = RunConfig(
+        agent=make_agent(agent),
+        model=None,
+        target=find_target(target),
+        workloads=tuple(chosen),
+        subset="named" if workload else subset,
+        limits=Spent(evaluations=evals, seconds=seconds),
+        epochs=epochs,
+        seed=seed,
+        settings=EvalSettings(),
+    )
+    if not config.workloads:
+        raise UsageError(f"subset {subset!r} is empty", "`ekb suite stats` shows what there is")
+    with Evaluator(config.target, settings=config.settings) as evaluator, _Display() as display:
+        records = run_core(config, out_folder, resume, evaluator, display)
+    for table in score_tables(score(records)):
+        out.print(table)
+    out.print(f"records: {out_folder}/records.jsonl   scores again: ekb score {out_folder}")
+
+
+class _Display:
+    """A growing table of finished attempts above a line that says what runs now."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=err, refresh_per_second=4, transient=True)
+        self._began = time.monotonic()
+        self._fresh = 0
+        self._line = ""
+        self._evaluations = 0
+        self._header_shown = False
+
+    def __enter__(self) -> _Display:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def attempt_begins(self, workload: Workload, number: int, total: int) -> None:
+        self._evaluations = 0
+        left = ""
+        if self._fresh:
+            each = (time.monotonic() - self._began) / self._fresh
+            left = f", about {each * (total - number + 1) / 60:.1f} min left"
+        self._line = f"[{number}/{total}{left}] {workload.id}"
+        self._show("")
+
+    def step(self, step: Step) -> None:
+        self._evaluations += step.action == "evaluate"
+        time_text = "" if step.median_us is None else f", last {step.median_us:.1f} us"
+        self._show(f": {self._evaluations} evaluations{time_text}")
+
+    def attempt_ends(self, record: Record, resumed: bool) -> None:
+        self._fresh += not resumed
+        row = record_row(record)
+        table = Table.grid(padding=(0, 2))
+        for width in (38, 12, 9, 14, 7, 7):
+            table.add_column(width=width, no_wrap=True)
+        if not self._header_shown:
+            table.add_row("workload", "status", "time", "best", "tvm", "ort", style="bold")
+            self._header_shown = True
+        table.add_row(*row)
+        err.print(table)
+
+    def _show(self, rest: str) -> None:
+        self._live.update(self._line + rest)

@@ -1,0 +1,31 @@
+"""``ekb score``: Correct@k, Fast@p and the rest, from a run's records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgekernelbench.cli.common import JsonOption, err, out, print_json
+from edgekernelbench.cli.tables import score_tables
+
+
+def score(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out folder of a run.")],
+    k: Annotated[list[int] | None, typer.Option("--k", help="k of Correct@k; repeatable.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Score the records of a run."""
+    from edgekernelbench.records.store import find_records
+    from edgekernelbench.scores.score import score as compute
+
+    loaded = find_records(folder)
+    for problem in loaded.problems:
+        err.print(f"[yellow]warning:[/] {problem}", soft_wrap=True, markup=True)
+    result: dict[str, Any] = compute(loaded.records, sorted(set(k or [1])))
+    if json:
+        print_json(result)
+        return
+    for table in score_tables(result):
+        out.print(table)

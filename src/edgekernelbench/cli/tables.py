@@ -1,0 +1,106 @@
+"""Terminal tables of scores and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.table import Table
+
+from edgekernelbench.cli.common import microseconds
+from edgekernelbench.records.schema import Record
+
+_BASELINE_ORDER = ("best", "tvm", "ort", "tvm-tuned", "torch", "tvm-raw")
+
+
+def share(cell: dict[str, Any]) -> str:
+    """``75.0 % (9/12) [47, 91]``: value, count, interval."""
+    if cell["value"] is None:
+        return "-"
+    text = f"{100 * cell['value']:.1f} % ({cell['count']}/{cell['n']})"
+    if "low" in cell:
+        text += f" [{100 * cell['low']:.0f}, {100 * cell['high']:.0f}]"
+    return text
+
+
+def baseline_order(names: Any) -> list[str]:
+    """Baselines in the order in which a reader asks for them."""
+    known = [name for name in _BASELINE_ORDER if name in names]
+    return known + sorted(set(names) - set(known))
+
+
+def score_tables(result: dict[str, Any]) -> Iterator[Table]:
+    """Headline, one row a baseline; then one row a level and a family."""
+    yield _headline(result)
+    for key, title in (("by_level", "level"), ("by_family", "family")):
+        table = Table(title=f"by {title}", title_justify="left")
+        table.add_column(title)
+        table.add_column("Correct@1")
+        table.add_column("Fast@1.0 best")
+        table.add_column("geomean best", justify="right")
+        table.add_column("geomean tvm", justify="right")
+        for name, group in result[key].items():
+            table.add_row(
+                name,
+                share(group["correct_at"]["1"]),
+                share(group["fast_at"]["best"]["1.0"]),
+                _times(group["geomean_speedup"].get("best")),
+                _times(group["geomean_speedup"].get("tvm")),
+            )
+        yield table
+
+
+def _headline(result: dict[str, Any]) -> Table:
+    statuses = ", ".join(f"{name} {count}" for name, count in result["statuses"].items())
+    correct = "  ".join(f"Correct@{k} {share(v)}" for k, v in result["correct_at"].items())
+    table = Table(
+        title=f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}",
+        title_justify="left",
+        caption="[low, high]: 95 % interval over tasks. Fast: the lower bound of the speed-up's "
+        "95 % interval reaches 1. tvm-raw is shown, never part of best.",
+        caption_justify="left",
+    )
+    table.add_column("baseline")
+    table.add_column("Fast@1.0")
+    table.add_column("by median")
+    table.add_column("Fast@2.0")
+    table.add_column("geomean speed-up", justify="right")
+    for name in baseline_order(result["fast_at"]):
+        at = result["fast_at"][name]
+        low, high = result["geomean_interval"][name][0], result["geomean_interval"][name][1]
+        interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
+        table.add_row(
+            name,
+            share(at["1.0"]),
+            share(at["1.0"]["by_median"]),
+            share(at["2.0"]),
+            _times(result["geomean_speedup"][name]) + interval,
+        )
+    return table
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def record_row(record: Record) -> tuple[str, ...]:
+    """Workload, status, time, speed-up over best (named), tvm, ort; for the table of a run."""
+    evaluation = record.evaluation
+    if evaluation is None or evaluation.performance is None:
+        return record.task.workload, record.status.value, "-", "-", "-", "-"
+
+    def against(name: str | None) -> str:
+        result = evaluation.baselines.get(name) if name else None
+        if result is None or result.speedup is None:
+            return "-"
+        return f"{result.speedup:.2f}x"
+
+    best = against(evaluation.best)
+    return (
+        record.task.workload,
+        record.status.value,
+        microseconds(evaluation.performance.median_us),
+        f"{best} ({evaluation.best})" if evaluation.best else "-",
+        against("tvm"),
+        against("ort"),
+    )

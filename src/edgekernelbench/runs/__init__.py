@@ -1,0 +1,1 @@
+"""Running an agent over a subset of the suite."""
