@@ -1,0 +1,17 @@
+"""Reductions over one axis."""
+
+from __future__ import annotations
+
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.suite.patterns.registry import Array, pattern
+from edgekernelbench.suite.twin import Graph, Value
+
+
+@pattern("argmax_channel_nchw")
+def argmax_channel_nchw(x: Array) -> Array:
+    return x.argmax(axis=0)  # the lowest index on ties
+
+
+@argmax_channel_nchw.twin
+def _(g: Graph, x: Value) -> Value:
+    return g.cast(g.ArgMax(x, axis=0, keepdims=0, select_last_index=0), DType.S32)

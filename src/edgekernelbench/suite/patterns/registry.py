@@ -1,0 +1,116 @@
+"""The ``@pattern`` decorator and the registry it fills.
+
+A pattern is declared around its reference function::
+
+    @pattern("matmul_nt")
+    def matmul_nt(A: Array, B: Array) -> Array:
+        return A @ B.T
+
+    @matmul_nt.twin
+    def _(g: Graph, A: Value, B: Array) -> Value:
+        return g.MatMul(A, B.T)
+
+Functions name what they need as parameters: inputs, bindings and derived sizes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgekernelbench.suite.draw import Draw, Generator
+
+Array = NDArray[Any]
+"""An array in a reference: float64 for float inputs, int64 for integer ones."""
+
+Reference = Callable[..., Array | tuple[Array, ...]]
+JointInputs = Callable[[Draw], Mapping[str, np.ndarray]]
+
+
+@dataclass(eq=False)
+class Pattern:
+    """What a pattern computes and how it is drawn. Calling it calls the reference.
+
+    Attributes:
+        reference: inputs to outputs; a tuple if there are several, in declared order.
+        draw: generators of inputs for which the default draw is wrong.
+        no_twin: why there is no ONNX twin.
+        exempt: controls that a right kernel may equal, by name, each with the reason.
+        build_twin: adds the pattern's operators to a graph and returns the output values.
+        joint_inputs: draws inputs that depend on each other.
+    """
+
+    id: str
+    reference: Reference
+    draw: Mapping[str, Generator] = field(default_factory=dict)
+    no_twin: str | None = None
+    exempt: Mapping[str, str] = field(default_factory=dict)
+    build_twin: Callable[..., Any] | None = None
+    joint_inputs: JointInputs | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.reference(*args, **kwargs)
+
+    def twin(self, build: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator of the function that builds the ONNX twin."""
+        if self.no_twin is not None:
+            raise ValueError(f"{self.id} has a twin and a reason not to have one")
+        self.build_twin = build
+        return build
+
+    def inputs(self, draw: JointInputs) -> JointInputs:
+        """Decorator of a function that draws inputs which depend on each other."""
+        self.joint_inputs = draw
+        return draw
+
+
+_PATTERNS: dict[str, Pattern] = {}
+
+
+def pattern(
+    id: str,
+    *,
+    draw: Mapping[str, Generator] | None = None,
+    no_twin: str | None = None,
+    exempt: Mapping[str, str] | None = None,
+) -> Callable[[Reference], Pattern]:
+    """Register the decorated reference under a pattern id; see `Pattern`."""
+
+    def register(reference: Reference) -> Pattern:
+        if id in _PATTERNS:
+            raise ValueError(f"pattern {id} is declared twice")
+        _PATTERNS[id] = Pattern(id, reference, draw or {}, no_twin, exempt or {})
+        return _PATTERNS[id]
+
+    return register
+
+
+def find_pattern(family: str, id: str) -> Pattern:
+    """The pattern of that id, importing its family's file first.
+
+    Raises:
+        LookupError: the file does not declare it.
+    """
+    importlib.import_module(f"edgekernelbench.suite.patterns.{family}")
+    if id not in _PATTERNS:
+        raise LookupError(f"pattern {id} is not declared in suite/patterns/{family}.py")
+    return _PATTERNS[id]
+
+
+def arguments(function: Callable[..., Any], available: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of ``available`` that ``function`` names as parameters.
+
+    Raises:
+        LookupError: it names something that the pattern does not have.
+    """
+    wanted = inspect.signature(function).parameters
+    missing = [name for name in wanted if name not in available]
+    if missing:
+        raise LookupError(f"{function.__qualname__} asks for unknown {', '.join(missing)}")
+    return {name: available[name] for name in wanted}

@@ -1,0 +1,37 @@
+"""Windows over images: helpers that convolution and pooling references share.
+
+They walk over the taps of the window and treat all positions of one tap at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from edgekernelbench.suite.patterns.registry import Array
+
+
+def pad_hw(x: Array, top: int, bottom: int, left: int, right: int, value: float = 0) -> Array:
+    """x[..., H, W] with a border of a constant value."""
+    border = [(0, 0)] * (x.ndim - 2) + [(top, bottom), (left, right)]
+    return np.pad(x, border, constant_values=value)
+
+
+def taps(x: Array, R: int, S: int, stride: int = 1) -> Iterator[tuple[int, int, Array]]:
+    """(r, s, x[..., i*stride + r, j*stride + s] over all i, j) for each tap of an R x S window."""
+    last_row = x.shape[-2] - R + 1
+    last_column = x.shape[-1] - S + 1
+    for r in range(R):
+        for s in range(S):
+            yield r, s, x[..., r : r + last_row : stride, s : s + last_column : stride]
+
+
+def conv2d(x: Array, w: Array, stride: int = 1) -> Array:
+    """y[n,k,i,j] = sum_{c,r,s} x[n,c,i*stride+r,j*stride+s] * w[k,c,r,s], without a border."""
+    N, _, H, W = x.shape
+    K, _, R, S = w.shape
+    y = np.zeros((N, K, (H - R) // stride + 1, (W - S) // stride + 1))
+    for r, s, xrs in taps(x, R, S, stride):
+        y += np.einsum("ncij,kc->nkij", xrs, w[:, :, r, s], optimize=True)
+    return y

@@ -1,0 +1,247 @@
+"""Tolerances: pure functions from outputs and truth to a `Correctness`.
+
+The truth is computed in float64. For a float output with truth ``y`` the allowed error of an
+element is ``rtol * |y| + atol * scale``, where ``scale`` is the root mean square of that whole
+output, so that a tolerance means the same for outputs of any magnitude. Where an output sums K
+terms, ``atol`` grows with ``sqrt(K)``: ``max(atol, 8 * sqrt(K) * u)``, u the unit roundoff of the
+float32 accumulator. An output passes if
+
+- NaN and infinities stand exactly where the truth has them, with the same sign;
+- at least `Rule.matched` of the elements are within the allowed error, and the same holds of
+  the elements where the truth is not zero, and of those where it is (sparse outputs);
+- no element is off by more than `Rule.cap` times the allowed error;
+- for graphs, the cosine of the angle between output and truth is large enough.
+
+Integers are exact, or off by at most `Rule.lsb` on at most `Facts.lsb_share` of the elements.
+Shapes and dtypes are the caller's to check first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgekernelbench.suite.correctness import (
+    BEYOND,
+    TOLERANCE_VERSION,
+    Correctness,
+    OutputDetail,
+)
+from edgekernelbench.suite.model import ToleranceClass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Numbers of one tolerance class.
+
+    Attributes:
+        rtol: allowed error relative to the truth of the element.
+        atol: allowed error relative to the root mean square of the output.
+        sums: ``atol`` grows with the accumulation length.
+        matched: least share of elements within the allowed error.
+        cap: most that any element may be off, as a multiple of the allowed error.
+        cosine: least cosine between output and truth, if asked for.
+        lsb: most that an integer may be off.
+    """
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    sums: bool = False
+    matched: float = 0.999
+    cap: float = 10.0
+    cosine: float | None = None
+    lsb: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a comparison must know of the workload beside the arrays.
+
+    Attributes:
+        accumulation: terms summed into one element.
+        lsb_share: share of a rounded output that may be off by `Rule.lsb`.
+    """
+
+    accumulation: int = 1
+    lsb_share: float = 0.001
+
+
+_EXACT = Rule(matched=1.0, cap=1.0)
+
+RULES: dict[ToleranceClass, Rule] = {
+    "exact_move": _EXACT,
+    "int_exact": _EXACT,
+    "int_index": _EXACT,
+    "int8_requant": Rule(lsb=1),
+    "f32_elementwise": Rule(1e-5, 1e-6),
+    "f32_transcendental": Rule(1e-4, 1e-5),
+    "f32_reduction": Rule(1e-4, 1e-5, sums=True),
+    "f32_softmax": Rule(1e-4, 1e-5, sums=True),
+    "f32_recurrence": Rule(1e-3, 1e-4),
+    "f32_linalg": Rule(1e-4, 1e-4),
+    "f32_graph": Rule(1e-3, 1e-3, cosine=0.99999),
+    "f32_dynamic_quant": Rule(1e-2, 1e-2),
+    "f16_elementwise": Rule(2e-3, 1e-3),
+    "f16_transcendental": Rule(4e-3, 2e-3),
+    "f16_reduction": Rule(5e-3, 5e-3),
+    "f16_softmax": Rule(5e-3, 5e-3),
+    "f16_recurrence": Rule(2e-2, 2e-2),
+    "f16_graph": Rule(3e-2, 3e-2, cosine=0.999),
+}
+
+_UNIT_ROUNDOFF = 2.0**-24
+
+
+def compare(
+    outputs: Mapping[str, np.ndarray],
+    truth: Mapping[str, np.ndarray],
+    tolerance: ToleranceClass,
+    facts: Facts = Facts(),
+) -> Correctness:
+    """Judge ``outputs`` against ``truth``: same names, same shapes.
+
+    Raises:
+        ValueError: names or shapes differ, or there is nothing to compare.
+    """
+    if set(outputs) != set(truth) or not truth:
+        raise ValueError(f"outputs {sorted(outputs)} against a truth of {sorted(truth)}")
+    details = tuple(
+        _compare_one(name, outputs[name], expected, RULES[tolerance], facts)
+        for name, expected in truth.items()
+    )
+    return Correctness(
+        passed=all(detail.passed for detail in details),
+        matched_ratio=min(detail.matched_ratio for detail in details),
+        worst_error=max(detail.worst_error for detail in details),
+        max_abs=max(detail.max_abs for detail in details),
+        max_rel=max(detail.max_rel for detail in details),
+        tolerance=tolerance,
+        tolerance_version=TOLERANCE_VERSION,
+        outputs=details,
+    )
+
+
+def allowed_error(truth: np.ndarray, rule: Rule, facts: Facts) -> np.ndarray:
+    """The allowed absolute error of each element of a float output."""
+    finite = truth[np.isfinite(truth)]
+    rms = math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
+    atol = rule.atol
+    if rule.sums:
+        atol = max(atol, 8 * math.sqrt(facts.accumulation) * _UNIT_ROUNDOFF)
+    return rule.rtol * np.abs(truth) + atol * rms
+
+
+def _compare_one(
+    name: str, output: np.ndarray, truth: np.ndarray, rule: Rule, facts: Facts
+) -> OutputDetail:
+    if output.shape != truth.shape or not truth.size:
+        raise ValueError(f"output {name}: shape {output.shape} against {truth.shape}")
+    if truth.dtype.kind == "f":
+        return _compare_floats(name, output.astype(np.float64), truth, rule, facts)
+    return _compare_integers(name, output, truth, rule, facts)
+
+
+def _compare_floats(
+    name: str, output: np.ndarray, truth: np.ndarray, rule: Rule, facts: Facts
+) -> OutputDetail:
+    finite = np.isfinite(truth)
+    agree = np.where(finite, np.isfinite(output), _same_nonfinite(output, truth))
+    both = finite & agree
+    error = np.full(truth.shape, np.inf)
+    error[both] = np.abs(output[both] - truth[both])
+    error[~finite & agree] = 0.0
+    allowed = allowed_error(np.where(finite, truth, 0.0), rule, facts)
+    scaled = _ratio(error, allowed)
+    matched = scaled <= 1.0
+    cosine = _cosine(output[both], truth[both]) if rule.cosine is not None else None
+    return _detail(name, error, scaled, matched, truth, rule, rule.matched, ~agree, cosine)
+
+
+def _compare_integers(
+    name: str, output: np.ndarray, truth: np.ndarray, rule: Rule, facts: Facts
+) -> OutputDetail:
+    """Equal elements match; a step of at most ``rule.lsb`` is a mismatch within the cap."""
+    error = np.abs(output.astype(np.int64) - truth.astype(np.int64)).astype(np.float64)
+    scaled = error / rule.lsb if rule.lsb else _ratio(error, np.zeros_like(error))
+    least = 1.0 - facts.lsb_share if rule.lsb else 1.0
+    capped = Rule(matched=least, cap=1.0, lsb=rule.lsb)
+    nothing = np.zeros(truth.shape, bool)
+    return _detail(name, error, scaled, error == 0, truth, capped, least, nothing, None)
+
+
+def _detail(
+    name: str,
+    error: np.ndarray,
+    scaled: np.ndarray,
+    matched: np.ndarray,
+    truth: np.ndarray,
+    rule: Rule,
+    least: float,
+    nonfinite: np.ndarray,
+    cosine: float | None,
+) -> OutputDetail:
+    nonzero = truth != 0
+    ratios = {
+        "all elements": _share(matched),
+        "elements whose truth is not zero": _share(matched[nonzero]),
+        "elements whose truth is zero": _share(matched[~nonzero]),
+    }
+    worst = _finite(float(scaled.max()))
+    reason = ""
+    if nonfinite.any():
+        reason = f"{int(nonfinite.sum())} elements are NaN or infinite where the truth is not, "
+        reason += "or the other way round"
+    elif worst > rule.cap:
+        reason = f"the worst error is {worst:.3g} times the allowed one; the cap is {rule.cap:g}"
+    elif failing := [part for part, ratio in ratios.items() if ratio < least]:
+        reason = f"only {ratios[failing[0]]:.4%} of {failing[0]} match; {least:.4%} must"
+    elif cosine is not None and rule.cosine is not None and not cosine >= rule.cosine:
+        reason = f"the cosine to the truth is {cosine:.7f}; it must be at least {rule.cosine}"
+    everywhere, of_nonzero, of_zero = ratios.values()
+    with np.errstate(invalid="ignore"):
+        relative = _ratio(error, np.abs(truth.astype(np.float64)))
+    return OutputDetail(
+        name=name,
+        passed=not reason,
+        elements=truth.size,
+        matched_ratio=everywhere,
+        nonzero_ratio=of_nonzero,
+        zero_ratio=of_zero,
+        worst_error=worst,
+        max_abs=_finite(float(error.max())),
+        max_rel=_finite(float(relative[nonzero].max(initial=0.0))),
+        nonfinite=int(nonfinite.sum()),
+        cosine=cosine,
+        reason=reason,
+    )
+
+
+def _same_nonfinite(output: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    both_nan = np.isnan(output) & np.isnan(truth)
+    both_inf = np.isinf(output) & np.isinf(truth) & (np.sign(output) == np.sign(truth))
+    return both_nan | both_inf
+
+
+def _ratio(error: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """``error / allowed``; 0 where there is no error, infinite where none is allowed."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(error == 0, 0.0, error / allowed)
+
+
+def _share(matched: np.ndarray) -> float:
+    return float(matched.mean()) if matched.size else 1.0
+
+
+def _cosine(output: np.ndarray, truth: np.ndarray) -> float:
+    """1 if both are zero, 0 if one is."""
+    norms = float(np.linalg.norm(output) * np.linalg.norm(truth))
+    if norms == 0.0:
+        return 1.0 if not output.any() and not truth.any() else 0.0
+    return float(np.dot(output.ravel(), truth.ravel())) / norms
+
+
+def _finite(value: float) -> float:
+    return value if value < BEYOND else BEYOND
