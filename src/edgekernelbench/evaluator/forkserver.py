@@ -1,0 +1,392 @@
+"""The parent's side of the fork servers: start workers, talk to them, and be sure they are gone.
+
+`ForkServer` restarts its process when that is lost or misbehaves. A `Worker` is one job in one
+fresh process; losing it is an expected outcome, told by `ChildLost`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+from pydantic import BaseModel, ConfigDict
+
+from edgekernelbench.evaluator import wire
+from edgekernelbench.evaluator.sandbox import Limits
+
+_BOOT = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
+    "from edgekernelbench.evaluator.zygote import main; main(int(sys.argv[1]))"
+)
+_TOKEN = "EDGEKERNELBENCH_CHILD"
+_PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CC")
+_EXIT_WAIT = 5.0
+_LOG_TAIL = 4000
+
+
+class Exit(BaseModel):
+    """How a worker ended: ``code`` below zero is minus a signal number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    code: int
+    max_rss: int
+
+    def __str__(self) -> str:
+        if self.code >= 0:
+            return f"exit code {self.code}"
+        try:
+            return signal.Signals(-self.code).name
+        except ValueError:
+            return f"signal {-self.code}"
+
+
+LossKind = Literal["exited", "timeout", "bad_reply", "server"]
+
+
+class ChildLost(Exception):
+    """A worker gave no usable answer; it is dead by now.
+
+    Attributes:
+        kind: it ended, it was too slow, it answered out of form, or the fork server failed.
+        exit: how it ended, when it ended by itself and that is known.
+        detail: one line.
+        log: the end of what it printed.
+    """
+
+    def __init__(
+        self, kind: LossKind, detail: str, exit: Exit | None = None, log: str = ""
+    ) -> None:
+        super().__init__(detail)
+        self.kind: LossKind = kind
+        self.exit = exit
+        self.detail = detail
+        self.log = log
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """What a fork server's process is: modules imported before forking, environment on top of
+    the allow-list, extra import paths."""
+
+    name: str
+    preload: tuple[str, ...]
+    env: Mapping[str, str]
+    start_seconds: float = 120.0
+
+
+class ForkServer:
+    """One zygote, restarted as needed. Thread-safe."""
+
+    def __init__(self, spec: ServerSpec) -> None:
+        self.spec = spec
+        self._lock = threading.RLock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._exits: dict[int, Exit] = {}
+        self._workers: dict[int, Worker] = {}
+        self._token = ""
+        self.starts = 0
+
+    # ------------------------------------------------------------ life
+    def warm(self) -> None:
+        """Starts the process if it is not there.
+
+        Raises:
+            ChildLost: ``server`` when it cannot be started.
+        """
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                return
+            self._discard()
+            self._launch()
+
+    def _launch(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._token = secrets.token_hex(16)
+        command = [sys.executable, "-s", "-E", "-c", _BOOT, str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            [*command, json.dumps(sys.path)],
+            env=child_environment(self.spec.env) | {_TOKEN: self._token},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._control = ours
+        self.starts += 1
+        try:
+            wire.send(ours, {"preload": list(self.spec.preload)})
+            deadline = time.monotonic() + self.spec.start_seconds
+            reply = wire.receive(ours, deadline=deadline)
+        except wire.WireError as error:
+            self._discard()
+            raise ChildLost("server", f"{self.spec.name} server: {error.detail}") from error
+        if "ready" not in reply:
+            self._discard()
+            raise ChildLost("server", f"{self.spec.name} server: {reply.get('failed', reply)}")
+        if reply["threads"] != 1:
+            self._discard()
+            raise ChildLost("server", f"{self.spec.name} server has threads, so it must not fork")
+
+    def close(self) -> None:
+        """Ends the process and every worker of it."""
+        with self._lock:
+            self._discard()
+
+    def _discard(self) -> None:
+        """Kills the process, its workers and whatever descends from them, and waits."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.5)  # it kills its workers itself when the control socket closes
+        for worker in self._workers.values():
+            worker.signal(signal.SIGKILL)
+        self._workers.clear()
+        self._exits.clear()
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        _kill_marked(self._token)
+
+    # ------------------------------------------------------------ jobs
+    def start(
+        self,
+        entry: str,
+        payload: dict[str, Any],
+        limits: Limits,
+        folder: Path,
+        fds: Sequence[int] = (),
+        timeout: float = 20.0,
+    ) -> Worker:
+        """Forks a worker that runs ``entry`` (``module:function``) in ``folder``.
+
+        Raises:
+            ChildLost: when server or worker cannot be started.
+        """
+        with self._lock:
+            self.warm()
+            ours, theirs = socket.socketpair()
+            log = os.memfd_create("log", os.MFD_CLOEXEC)
+            job = {
+                "op": "start",
+                "entry": entry,
+                "payload": payload,
+                "limits": limits.model_dump(),
+                "folder": str(folder),
+            }
+            try:
+                deadline = time.monotonic() + timeout
+                assert self._control is not None
+                wire.send(self._control, job, (theirs.fileno(), log, *fds), deadline)
+                pid = self._await("started", deadline)
+            except (wire.WireError, ChildLost) as error:
+                ours.close()
+                os.close(log)
+                self._discard()
+                raise ChildLost("server", f"{self.spec.name} server: {error}") from error
+            finally:
+                theirs.close()
+            worker = Worker(self, pid, ours, log)
+            self._workers[pid] = worker
+        hello = worker.reply(timeout)
+        worker.unisolated = hello.get("unisolated")
+        return worker
+
+    def _await(self, key: str, deadline: float) -> int:
+        """The value of the next message with ``key``; exits that come before are kept."""
+        assert self._control is not None
+        while True:
+            message = wire.receive(self._control, deadline=deadline)
+            if key in message:
+                return int(message[key])
+            self._note(message)
+
+    def _note(self, message: dict[str, Any]) -> None:
+        if "exited" in message:
+            exit = Exit(code=message["code"], max_rss=message["max_rss"])
+            self._exits[int(message["exited"])] = exit
+        else:
+            raise ChildLost("server", f"{self.spec.name} server: {message.get('failed', message)}")
+
+    def wait_exit(self, pid: int, timeout: float) -> Exit | None:
+        """How a worker ended, or None when that is not known in time or the server is gone."""
+        deadline = time.monotonic() + timeout
+        with self._lock:
+            while pid not in self._exits and self._control is not None:
+                try:
+                    self._note(wire.receive(self._control, deadline=deadline))
+                except (wire.WireError, ChildLost):
+                    return None
+            return self._exits.get(pid)
+
+    def kill(self, pid: int) -> Exit | None:
+        """Ends a worker and its process group, waits, and forgets it. A server that fails in
+        this is ended with all its workers."""
+        with self._lock:
+            self._workers.pop(pid, None)
+            if self._control is None:
+                return None
+            if pid not in self._exits:
+                try:
+                    deadline = time.monotonic() + _EXIT_WAIT
+                    wire.send(self._control, {"op": "kill", "pid": pid}, deadline=deadline)
+                except wire.WireError:
+                    self._discard()
+                    return None
+            exit = self.wait_exit(pid, _EXIT_WAIT)
+            if exit is None:
+                self._discard()
+            self._exits.pop(pid, None)
+            return exit
+
+    @property
+    def pid(self) -> int | None:
+        """Process number of the zygote while it runs."""
+        return None if self._process is None else self._process.pid
+
+
+def child_environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """The allow-list: no keys, no settings of libraries but those given here."""
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    # One thread in NumPy's library: a zygote must have no threads, a worker needs no more.
+    return kept | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | dict(extra)
+
+
+def _kill_marked(token: str) -> None:
+    """Kills every process that was started under ``token``; forks keep their environment block."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(_TOKEN) == token:
+                process.kill()
+
+
+class Worker:
+    """One job in one process. Not thread-safe.
+
+    Attributes:
+        unisolated: why network and processes could not be closed to it; None when they are.
+    """
+
+    def __init__(self, server: ForkServer, pid: int, connection: socket.socket, log: int) -> None:
+        self.pid = pid
+        self.unisolated: str | None = None
+        self._server = server
+        self._connection = connection
+        self._log = log
+        self._open = True
+        try:
+            self._pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._pidfd = -1
+
+    def request(
+        self,
+        message: dict[str, Any],
+        timeout: float,
+        fds: Sequence[int] = (),
+        cap: int = wire.REPLY_CAP,
+    ) -> dict[str, Any]:
+        """Sends a command and returns the reply, as it came.
+
+        Raises:
+            ChildLost: for every way in which there is no reply; the worker is dead then.
+        """
+        try:
+            wire.send(self._connection, message, fds, time.monotonic() + timeout)
+        except wire.WireError as error:
+            raise self._lost(error) from error
+        return self.reply(timeout, cap)
+
+    def reply(self, timeout: float, cap: int = wire.REPLY_CAP) -> dict[str, Any]:
+        """The next message of the worker.
+
+        Raises:
+            ChildLost: as `request`.
+        """
+        deadline = time.monotonic() + timeout
+        try:
+            self._await_readable(deadline)
+            return wire.receive(self._connection, cap, deadline)
+        except wire.WireError as error:
+            raise self._lost(error) from error
+
+    def _await_readable(self, deadline: float) -> None:
+        """Returns when there is something to read, or the process has ended: a descendant that
+        keeps the connection open must not keep us waiting."""
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        if self._pidfd >= 0:
+            poll.register(self._pidfd, select.POLLIN)
+        ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not ready:
+            raise wire.WireError("timeout", "no reply in time")
+        if all(fd == self._pidfd for fd, _ in ready):
+            raise wire.WireError("closed", "the process ended")
+
+    def _lost(self, error: wire.WireError) -> ChildLost:
+        exit = None
+        if error.problem == "closed":
+            exit = self._server.wait_exit(self.pid, _EXIT_WAIT)
+        log = self.log_tail()
+        self.close()
+        match error.problem:
+            case "closed":
+                ended = "it ended" if exit is None else f"it ended by {exit}"
+                return ChildLost("exited", ended, exit, log)
+            case "timeout":
+                return ChildLost("timeout", error.detail, None, log)
+            case _:
+                return ChildLost("bad_reply", error.detail, None, log)
+
+    def log_tail(self) -> str:
+        """The end of what the worker printed, at most 4,000 characters."""
+        size = os.fstat(self._log).st_size
+        data = os.pread(self._log, _LOG_TAIL, max(0, size - _LOG_TAIL))
+        return data.decode("utf-8", "replace").replace("\0", "")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the process, if it still exists."""
+        if self._pidfd >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    @property
+    def alive(self) -> bool:
+        if not self._open or self._pidfd < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return not poll.poll(0)
+
+    def close(self) -> Exit | None:
+        """Kills the worker and what it started; returns how it ended. May be called again."""
+        if not self._open:
+            return None
+        self._open = False
+        self._connection.close()
+        exit = self._server.kill(self.pid)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+        os.close(self._log)
+        return exit

@@ -1,0 +1,192 @@
+"""The fork server's own process: imports once, then forks a limited worker for each job.
+
+It never runs a kernel and never starts a thread, so a fork of it is as good as a fresh process.
+It adopts whatever its workers leave behind (it is their subreaper) and kills it. It ends, with
+all its workers, when the parent's end of the control socket closes.
+
+Messages from the parent: ``configure`` first, then ``start`` and ``kill``. Messages to the parent:
+``ready``, ``started``, ``exited``, ``failed``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from edgekernelbench.evaluator import sandbox, wire
+
+Entry = Callable[[socket.socket, dict[str, Any], list[int]], None]
+"""What a worker runs: its connection to the parent, the job, and the job's descriptors."""
+
+
+def main(control_fd: int) -> NoReturn:
+    """Serves until the parent goes away; never returns."""
+    control = socket.socket(fileno=control_fd)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sandbox.become_reaper()
+    code = 0
+    try:
+        preload = wire.receive(control)["preload"]
+        for name in preload:
+            importlib.import_module(name)
+        # Objects that live on are not to be touched (and copied) by the workers' collectors.
+        gc.collect()
+        gc.freeze()
+        wire.send(control, {"ready": os.getpid(), "threads": _thread_count()})
+        _Server(control).serve()
+    except wire.WireError:
+        pass
+    except BaseException:
+        code = 1
+        with contextlib.suppress(wire.WireError):
+            wire.send(control, {"failed": traceback.format_exc(limit=-8)[-4000:]})
+    finally:
+        os._exit(code)
+
+
+def _thread_count() -> int:
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+
+
+class _Server:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._live: set[int] = set()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+
+    def serve(self) -> None:
+        """Raises `wire.WireError` when the parent has gone; its workers are dead then."""
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
+        try:
+            while True:
+                ready = [fd for fd, _ in poll.poll()]
+                if self._wake_read in ready:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._wake_read, 4096)
+                self._reap()
+                if self._control.fileno() in ready:
+                    self._handle()
+        finally:
+            for pid in list(self._live):
+                self._kill(pid)
+            self._live.clear()
+            self._sweep_orphans()
+
+    def _handle(self) -> None:
+        message, fds = wire.receive_with_fds(self._control)
+        match message.get("op"):
+            case "start":
+                self._start(message, fds)
+            case "kill":
+                self._kill(message["pid"])
+            case other:
+                raise ValueError(f"unknown operation {other!r}")
+
+    def _start(self, job: dict[str, Any], fds: list[int]) -> None:
+        zygote = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            for fd in (self._wake_read, self._wake_write):
+                os.close(fd)
+            self._control.close()
+            run_worker(job, fds, zygote)
+        for fd in fds:
+            os.close(fd)
+        self._live.add(pid)
+        wire.send(self._control, {"started": pid})
+
+    def _kill(self, pid: int) -> None:
+        if pid in self._live:
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(ProcessLookupError):
+                    kill(pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if ended is None:
+                return
+            pid = ended.si_pid
+            # The group is killed while its leader is still unreaped: its number cannot be reused.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            _, status, usage = os.wait4(pid, 0)
+            if pid in self._live:
+                self._live.discard(pid)
+                self._sweep_orphans()
+                event = {
+                    "exited": pid,
+                    "code": os.waitstatus_to_exitcode(status),
+                    "max_rss": usage.ru_maxrss * 1024,
+                }
+                wire.send(self._control, event)
+
+    def _sweep_orphans(self, rounds: int = 200) -> None:
+        """Kills adopted processes until none is left; a fork bomb gets a bounded fight."""
+        for _ in range(rounds):
+            orphans = [pid for pid in _children() if pid not in self._live]
+            if not orphans:
+                return
+            for pid in orphans:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for pid in orphans:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+            time.sleep(0.001)
+
+
+def _children() -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def run_worker(job: dict[str, Any], fds: list[int], zygote: int) -> NoReturn:
+    """The life of a worker, from just after the fork. Its first two descriptors are the
+    connection to the parent and the log that takes its standard output and error."""
+    code = 70
+    try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        connection = socket.socket(fileno=fds[0])
+        null = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((null, 0), (fds[1], 1), (fds[1], 2)):
+            os.dup2(source, target)
+        os.chdir(job["folder"])
+        limits = sandbox.Limits.model_validate(job["limits"])
+        sandbox.apply(limits)
+        if os.getppid() != zygote:
+            os._exit(code)
+        reason = sandbox.isolate(limits.processes)
+        wire.send(connection, {"hello": os.getpid(), "unisolated": reason})
+        module, _, function = job["entry"].partition(":")
+        entry: Entry = getattr(importlib.import_module(module), function)
+        entry(connection, job["payload"], fds[2:])
+        code = 0
+    except wire.WireError:
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,160 @@
+"""Workers are fresh, limited, and gone when they should be; every way to lose one is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer, ServerSpec, Worker
+from edgekernelbench.evaluator.sandbox import Limits
+
+LIMITS = Limits(memory_bytes=1 << 30)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    made = ForkServer(ServerSpec("test", ("child_jobs",), {"EKB_SHOWN": "1"}))
+    yield made
+    made.close()
+
+
+def start(server: ForkServer, folder: Path, limits: Limits = LIMITS, **payload: object) -> Worker:
+    return server.start("child_jobs:misbehave", payload, limits, folder)
+
+
+def gone(pid: int) -> bool:
+    """Dead within two seconds; whoever adopted it may leave a zombie."""
+    for _ in range(100):
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_request_reply_and_descriptors(server: ForkServer, tmp_path: Path) -> None:
+    fd = os.memfd_create("a")
+    os.write(fd, b"first")
+    worker = server.start("child_jobs:echo", {"job": 1}, LIMITS, tmp_path, [fd])
+    reply = worker.request({"x": "é"}, 5, [fd])
+    assert reply == {"echo": {"x": "é"}, "payload": {"job": 1}, "texts": ["first", "first"]}
+    assert worker.request({"x": 2}, 5)["texts"] == ["first"]
+    assert worker.close() is not None
+    assert gone(worker.pid)
+    os.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        ("exit", "exited"),
+        ("segfault", "exited"),
+        ("raise", "exited"),
+        ("garbage", "bad_reply"),
+        ("huge", "bad_reply"),
+        ("nan", "bad_reply"),
+        ("deep", "bad_reply"),
+        ("half", "timeout"),
+        ("sleep", "timeout"),
+    ],
+)
+def test_every_loss_is_told_and_the_next_worker_is_right(
+    server: ForkServer, tmp_path: Path, what: str, kind: str
+) -> None:
+    worker = start(server, tmp_path, what=what)
+    with pytest.raises(ChildLost) as lost:
+        worker.reply(0.5)
+    assert lost.value.kind == kind
+    assert gone(worker.pid)
+    if what == "exit":
+        assert lost.value.exit is not None and lost.value.exit.code == 3
+        assert "last words" in lost.value.log
+    if what == "segfault":
+        assert str(lost.value.exit) == "SIGSEGV"
+    if what == "raise":
+        assert "broken job" in lost.value.log
+    again = server.start("child_jobs:echo", {}, LIMITS, tmp_path)
+    assert again.request({"a": 1}, 5)["echo"] == {"a": 1}
+    again.close()
+    assert server.starts == 1
+
+
+def test_orphans_are_killed(server: ForkServer, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    worker = start(server, tmp_path, Limits(processes=True), what="orphan", path=str(path))
+    with pytest.raises(ChildLost) as lost:
+        worker.reply(10)
+    assert lost.value.kind == "exited"
+    assert gone(int(path.read_text()))
+
+
+def test_limits_hold(server: ForkServer, tmp_path: Path) -> None:
+    worker = start(server, tmp_path, what="report")
+    assert worker.unisolated is None
+    report = worker.reply(5)
+    worker.close()
+    for what in ("fork", "kill_parent", "network", "exec"):
+        assert report[what] == "Operation not permitted", what
+    assert report["open_many"] == "Too many open files"
+    names = set(report["environment"])
+    assert "EKB_SHOWN" in names
+    allowed = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CC", "LC_CTYPE"}
+    own = {"EKB_SHOWN", "EDGEKERNELBENCH_CHILD", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}
+    assert names <= allowed | own
+
+
+def test_memory_limit(server: ForkServer, tmp_path: Path) -> None:
+    limits = Limits(memory_bytes=100 << 20)
+    fits = start(server, tmp_path, limits, what="memory", bytes=50 << 20)
+    assert fits.reply(5) == {"got": 50 << 20}
+    fits.close()
+    too_much = start(server, tmp_path, limits, what="memory", bytes=200 << 20)
+    with pytest.raises(ChildLost) as lost:
+        too_much.reply(5)
+    assert "MemoryError" in lost.value.log
+
+
+def test_killed_server_is_restarted_and_its_workers_die(tmp_path: Path) -> None:
+    server = ForkServer(ServerSpec("test", ("child_jobs",), {}))
+    worker = start(server, tmp_path, what="sleep")
+    pid = server.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(ChildLost) as lost:
+        worker.reply(5)
+    assert lost.value.kind == "exited"
+    assert gone(worker.pid)
+    again = server.start("child_jobs:echo", {}, LIMITS, tmp_path)
+    assert again.request({"a": 1}, 5)["echo"] == {"a": 1}
+    assert server.starts == 2
+    server.close()
+    assert gone(again.pid)
+
+
+def test_stopped_server_is_replaced(tmp_path: Path) -> None:
+    server = ForkServer(ServerSpec("test", ("child_jobs",), {}))
+    server.warm()
+    assert server.pid is not None
+    stopped = server.pid
+    os.kill(stopped, signal.SIGSTOP)
+    with pytest.raises(ChildLost) as lost:
+        server.start("child_jobs:echo", {}, LIMITS, tmp_path, timeout=0.5)
+    assert lost.value.kind == "server"
+    assert gone(stopped)
+    worker = server.start("child_jobs:echo", {}, LIMITS, tmp_path)
+    assert worker.request({"a": 1}, 5)["echo"] == {"a": 1}
+    server.close()
+
+
+def test_server_that_cannot_import_is_an_error() -> None:
+    server = ForkServer(ServerSpec("test", ("no_such_module_here",), {}))
+    with pytest.raises(ChildLost, match="no_such_module_here"):
+        server.warm()
