@@ -43,8 +43,10 @@ class Materials(BaseModel):
         header: the kernel header that the task fixes.
         ports: inputs, constants and outputs with their shapes.
         canonical: text of the canonical kernel program, when there is one.
-        twin: ONNX model, serialized, whose graph inputs and outputs are named like the ports and
-            whose initializers are named like the const ports; None where ONNX cannot say the task.
+        twin: ONNX model, serialized; None where ONNX cannot say the task. Graph inputs and
+            outputs are named like the ports; initializers hold one draw of the constants, under
+            the port's name where used as it is, under ``const.N`` where rearranged. Another
+            draw's twin differs in the values of initializers only.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -113,8 +115,8 @@ class Baseline(Protocol):
 class Runner(Protocol):
     """A built program in the run child, bound to arrays that stay where they are.
 
-    Life: construct from folder, recipe and `Materials`-free data; `bind` once per draw of the
-    constants; then `call` any number of times. The arrays' contents change between calls.
+    Life: made from a folder and a recipe's options; `bind` once per draw of the constants (anew
+    with other arrays when they are redrawn); then the bound call any number of times.
     """
 
     def bind(
@@ -122,11 +124,13 @@ class Runner(Protocol):
         inputs: Mapping[str, np.ndarray],
         consts: Mapping[str, np.ndarray],
         outputs: Mapping[str, np.ndarray],
+        twin: bytes | None,
     ) -> Callable[[], None]:
         """Prepares everything that happens before timing (prepack, session, device copies).
 
         The arrays are C-contiguous, 64-byte aligned, of the ports' dtypes and shapes, and outlive
-        the runner. Returns the function that is timed: it reads ``inputs`` as they are at that
-        moment and has written ``outputs`` when it returns.
+        the binding. ``twin`` is the task's ONNX model with these ``consts`` as initializers.
+        Returns the function that is timed: it reads ``inputs`` as they are at that moment and has
+        written ``outputs`` when it returns. It should do nothing else.
         """
         ...
