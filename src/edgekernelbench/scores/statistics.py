@@ -48,9 +48,10 @@ def geometric_mean(values: Sequence[float], seed: int = 0, draws: int = 2000) ->
     Raises:
         ValueError: if there is no value, or one that is not positive and finite.
     """
-    logs = np.log(np.asarray(values, np.float64))
-    if logs.size == 0 or not np.all(np.isfinite(logs)):
+    array = np.asarray(values, np.float64)
+    if array.size == 0 or not np.all(np.isfinite(array) & (array > 0)):
         raise ValueError("positive, finite values needed")
+    logs = np.log(array)
     rng = np.random.default_rng(seed)
     means = logs[rng.integers(0, logs.size, (draws, logs.size))].mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))

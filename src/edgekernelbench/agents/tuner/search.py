@@ -1,0 +1,111 @@
+"""Search under a budget of evaluations: from the best guess, one changed stage at a time."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+
+from edgekernelbench.agents.tuner.choices import Choice
+from edgekernelbench.agents.tuner.space import Space
+
+Legal = Callable[[dict[str, Choice]], bool]
+
+
+class Search:
+    """Proposes states; is told how each did. Never proposes the same kernel twice.
+
+    A move changes one root: which, by its work; to what, by the rank of the guess. After a
+    success the same root is tried again, since its neighbours are likely good too.
+
+    Args:
+        legal: whether a state lowers; costs no evaluation.
+        identity: what makes two states the same kernel.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        rng: random.Random,
+        legal: Legal,
+        identity: Callable[[dict[str, Choice]], str],
+    ) -> None:
+        self._space = space
+        self._rng = rng
+        self._legal = legal
+        self._identity = identity
+        self._seen: set[str] = set()
+        self._best: dict[str, Choice] = {}
+        self._best_time = math.inf
+        self._tried: dict[str, int] = {}
+
+    @property
+    def best_time(self) -> float:
+        return self._best_time
+
+    def proposals(self, patience: int = 200) -> Iterator[tuple[str, dict[str, Choice]]]:
+        """Reason and state, until nothing new is found within ``patience`` draws."""
+        for reason, state in self._openings():
+            if self._new(state):
+                yield reason, state
+        while True:
+            for _ in range(patience):
+                reason, state = self._move()
+                if self._new(state):
+                    yield reason, state
+                    break
+            else:
+                return
+
+    def tell(self, state: dict[str, Choice], microseconds: float | None) -> bool:
+        """Records a measurement (None: not correct); says whether it is the best so far."""
+        if microseconds is None or microseconds >= self._best_time:
+            return False
+        self._best, self._best_time = dict(state), microseconds
+        return True
+
+    def _openings(self) -> Iterator[tuple[str, dict[str, Choice]]]:
+        yield "default rules", {}
+        guess = self._space.best_guess()
+        yield "best guess for every stage", self.repair(guess)
+
+    def repair(self, state: dict[str, Choice]) -> dict[str, Choice]:
+        """Drops or replaces the choices that do not lower, lightest root first."""
+        kept: dict[str, Choice] = {}
+        for root in self._space.roots:
+            if root not in state:
+                continue
+            for choice in (state[root], *self._space.choices[root][:4]):
+                if self._legal({**kept, root: choice}):
+                    kept[root] = choice
+                    break
+        return kept
+
+    def _new(self, state: dict[str, Choice]) -> bool:
+        key = self._identity(state)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return self._legal(state)
+
+    def _move(self) -> tuple[str, dict[str, Choice]]:
+        root = self._pick_root()
+        self._tried[root] = self._tried.get(root, 0) + 1
+        options = self._space.choices[root]
+        rank = min(int(self._rng.expovariate(1 / 4)), len(options) - 1)
+        choice = options[rank]
+        state = dict(self._best)
+        if root in state and self._rng.random() < 0.05:
+            del state[root]
+            return f"{root}: back to the default rules", state
+        for other in [r for r, c in state.items() if c.claims & choice.claims]:
+            del state[other]
+        state[root] = choice
+        return f"{root}: {choice.label}", state
+
+    def _pick_root(self) -> str:
+        roots = self._space.roots
+        weights = [
+            math.sqrt(self._space.work(r)) / (1 + 0.1 * self._tried.get(r, 0)) for r in roots
+        ]
+        return self._rng.choices(roots, weights)[0]

@@ -1,0 +1,136 @@
+"""The store loses nothing and repeats nothing, whatever a killed process left behind."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.records.schema import Record
+from edgekernelbench.records.store import RECORDS, RunStore, find_records, read_records
+from tests.factories import baseline, correct, record
+
+SETTINGS = {"agent": "tuner", "seed": 0}
+
+
+def test_appended_records_come_back_equal(tmp_path: Path) -> None:
+    records = [
+        record("a__01", correct("a__01", {"tvm": baseline(2.0, 1.9)}, "tvm")),
+        record("b__01"),
+    ]
+    with RunStore.open(tmp_path / "run", SETTINGS, resume=False) as store:
+        for one in records:
+            store.append(one)
+    loaded = find_records(tmp_path)
+    assert list(loaded.records) == records
+    assert loaded.problems == ()
+
+
+def test_a_half_written_line_is_set_aside_and_the_attempt_counts_as_unfinished(
+    tmp_path: Path,
+) -> None:
+    with RunStore.open(tmp_path, SETTINGS, resume=False) as store:
+        store.append(record("a__01"))
+    half = record("b__01").model_dump_json()[:40]
+    with (tmp_path / RECORDS).open("a") as file:
+        file.write(half)
+    assert len(read_records(tmp_path / RECORDS).problems) == 1
+    with RunStore.open(tmp_path, SETTINGS, resume=True) as store:
+        assert store.done == {record("a__01").id}
+        store.append(record("b__01"))
+    loaded = read_records(tmp_path / RECORDS)
+    assert [r.task.workload for r in loaded.records] == ["a__01", "b__01"]
+    assert loaded.problems == ()
+    assert (tmp_path / "records.partial").read_text() == half + "\n"
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_any_cut_of_the_last_line_leaves_the_earlier_ones(tmp_path: Path, cut: int) -> None:
+    with RunStore.open(tmp_path, SETTINGS, resume=False) as store:
+        store.append(record("a__01"))
+        store.append(record("b__01"))
+    path = tmp_path / RECORDS
+    os.truncate(path, path.stat().st_size - cut)
+    with RunStore.open(tmp_path, SETTINGS, resume=True) as store:
+        assert record("a__01").id in store.done
+
+
+def test_resuming_needs_to_be_asked_for_and_the_same_settings(tmp_path: Path) -> None:
+    RunStore.open(tmp_path, SETTINGS, resume=False).close()
+    with pytest.raises(UsageError, match="already holds a run"):
+        RunStore.open(tmp_path, SETTINGS, resume=False)
+    with pytest.raises(UsageError, match="seed: 0 there, 1 now"):
+        RunStore.open(tmp_path, {**SETTINGS, "seed": 1}, resume=True)
+
+
+def _open(folder: Path, queue: multiprocessing.Queue[str]) -> None:
+    try:
+        RunStore.open(folder, SETTINGS, resume=True)
+        queue.put("opened")
+    except UsageError as error:
+        queue.put(error.message)
+
+
+def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
+    with RunStore.open(tmp_path, SETTINGS, resume=False):
+        context = multiprocessing.get_context("spawn")
+        queue = context.Queue()
+        process = context.Process(target=_open, args=(tmp_path, queue))
+        process.start()
+        assert "another process" in queue.get(timeout=60)
+        process.join()
+
+
+def test_a_full_disk_leaves_the_earlier_records_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RunStore.open(tmp_path, SETTINGS, resume=False) as store:
+        store.append(record("a__01"))
+        real = os.write
+
+        def full(fd: int, data: bytes) -> int:
+            real(fd, data[:10])
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(UsageError, match=r"No space left.*1 records before are intact"):
+            store.append(record("b__01"))
+        monkeypatch.undo()
+    loaded = read_records(tmp_path / RECORDS)
+    assert [r.task.workload for r in loaded.records] == ["a__01"]
+    assert loaded.problems == ()
+
+
+def test_a_newer_version_is_refused_not_guessed(tmp_path: Path) -> None:
+    data = json.loads(record("a__01").model_dump_json()) | {"version": 99}
+    (tmp_path / RECORDS).write_text(json.dumps(data) + "\n")
+    with pytest.raises(UsageError, match="version 99"):
+        find_records(tmp_path)
+
+
+def test_an_attempt_recorded_twice_counts_once(tmp_path: Path) -> None:
+    line = record("a__01").model_dump_json() + "\n"
+    (tmp_path / RECORDS).write_text(line * 2)
+    loaded = read_records(tmp_path / RECORDS)
+    assert len(loaded.records) == 1
+    assert "twice" in loaded.problems[0]
+
+
+def test_missing_folders_are_usage_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such folder"):
+        find_records(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="holds no records"):
+        find_records(tmp_path)
+
+
+def test_a_record_cannot_be_correct_without_its_evaluation() -> None:
+    with pytest.raises(ValueError, match="needs its evaluation"):
+        record("a__01", status=EvaluationStatus.CORRECT)
+    good = record("a__01", correct("a__01", {}, None))
+    with pytest.raises(ValueError, match="differ"):
+        Record.model_validate(good.model_dump() | {"status": "crashed"})
