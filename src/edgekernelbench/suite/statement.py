@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -81,9 +80,10 @@ def reference_source(pattern: Pattern) -> str:
 
 
 def _source(function: Callable[..., Any]) -> str:
-    """The function's text without its ``@pattern`` decorator."""
-    text = inspect.getsource(function)
-    return text[re.search(r"^def ", text, re.MULTILINE).start() :].rstrip() + "\n"  # type: ignore[union-attr]
+    """The function's text without its decorator and formatting remarks."""
+    lines = inspect.getsource(function).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("def "))
+    return "\n".join(line.removesuffix("  # fmt: skip") for line in lines[start:]) + "\n"
 
 
 def _helpers(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:

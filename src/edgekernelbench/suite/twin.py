@@ -65,6 +65,10 @@ class Graph:
         self.nodes.append(node)
         return values
 
+    def value(self, array: np.ndarray) -> Value:
+        """An initializer as a value."""
+        return Value(self._initializer(array))
+
     def cast(self, value: Value, dtype: DType | None = None) -> Value:
         """``value`` as another dtype; as the workload's ``T`` if left out."""
         numpy = self.float_dtype if dtype is None else dtype.numpy
@@ -107,8 +111,8 @@ def build_twin(workload: Workload, inputs: Mapping[str, np.ndarray]) -> ModelPro
     const = {s.name: np.asarray(inputs[s.name]) for s in workload.input_specs if s.const}
     graph = Graph(workload.float_dtype.numpy, const)
     values = {s.name: Value(s.name) for s in workload.input_specs if not s.const}
-    available = {**workload.sizes, **const, **values, "g": graph}
-    result = pattern.build_twin(**arguments(pattern.build_twin, available))
+    available = {**workload.sizes, **const, **values}
+    result = pattern.build_twin(graph, **arguments(pattern.build_twin, available, skip=1))
     return _model(workload, graph, (result,) if isinstance(result, Value) else tuple(result))
 
 

@@ -7,6 +7,16 @@ from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
 
 
+@pattern("reduce_max_axis0")
+def reduce_max_axis0(x: Array) -> Array:
+    return x.max(axis=0)
+
+
+@reduce_max_axis0.twin
+def _(g: Graph, x: Value) -> Value:
+    return g.ReduceMax(x, [0], keepdims=0)
+
+
 @pattern("argmax_channel_nchw")
 def argmax_channel_nchw(x: Array) -> Array:
     return x.argmax(axis=0)  # the lowest index on ties

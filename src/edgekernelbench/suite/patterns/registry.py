@@ -10,7 +10,8 @@ A pattern is declared around its reference function::
     def _(g: Graph, A: Value, B: Array) -> Value:
         return g.MatMul(A, B.T)
 
-Functions name what they need as parameters: inputs, bindings and derived sizes.
+Functions name what they need as parameters: inputs, bindings and derived sizes; the first
+parameter of a twin is the graph.
 """
 
 from __future__ import annotations
@@ -103,13 +104,15 @@ def find_pattern(family: str, id: str) -> Pattern:
     return _PATTERNS[id]
 
 
-def arguments(function: Callable[..., Any], available: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of ``available`` that ``function`` names as parameters.
+def arguments(
+    function: Callable[..., Any], available: Mapping[str, Any], skip: int = 0
+) -> dict[str, Any]:
+    """The entries of ``available`` that ``function`` names as parameters, after the first few.
 
     Raises:
         LookupError: it names something that the pattern does not have.
     """
-    wanted = inspect.signature(function).parameters
+    wanted = list(inspect.signature(function).parameters)[skip:]
     missing = [name for name in wanted if name not in available]
     if missing:
         raise LookupError(f"{function.__qualname__} asks for unknown {', '.join(missing)}")

@@ -35,3 +35,18 @@ def conv2d(x: Array, w: Array, stride: int = 1) -> Array:
     for r, s, xrs in taps(x, R, S, stride):
         y += np.einsum("ncij,kc->nkij", xrs, w[:, :, r, s], optimize=True)
     return y
+
+
+def depthwise(x: Array, w: Array, stride: int = 1) -> Array:
+    """y[n,c,i,j] = sum_{r,s} x[n,c,i*stride+r,j*stride+s] * w[c,r,s], without a border."""
+    N, C, H, W = x.shape
+    _, R, S = w.shape
+    y = np.zeros((N, C, (H - R) // stride + 1, (W - S) // stride + 1))
+    for r, s, xrs in taps(x, R, S, stride):
+        y += xrs * w[:, r, s, None, None]
+    return y
+
+
+def max_pool(x: Array, R: int, S: int, stride: int = 1) -> Array:
+    """y[..., i, j] = max_{r,s} x[..., i*stride+r, j*stride+s], without a border."""
+    return np.max([xrs for _, _, xrs in taps(x, R, S, stride)], axis=0)

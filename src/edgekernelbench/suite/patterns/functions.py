@@ -1,0 +1,38 @@
+"""Scalar functions and row operations that references of several families share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgekernelbench.suite.patterns.registry import Array
+
+
+def relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def silu(x: Array) -> Array:
+    return x * sigmoid(x)
+
+
+def hsigmoid(x: Array) -> Array:
+    return np.clip(x + 3, 0, 6) / 6
+
+
+def hswish(x: Array) -> Array:
+    return x * hsigmoid(x)
+
+
+def softmax(x: Array) -> Array:
+    """Over the last axis."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def rms_norm(x: Array, g: Array, eps: float) -> Array:
+    """Over the last axis."""
+    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + eps) * g
