@@ -80,8 +80,13 @@ class ChildLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """What a fork server's process is: modules imported before forking, environment on top of
-    the allow-list, extra import paths."""
+    """What a fork server's process is.
+
+    Attributes:
+        preload: modules to import before the first fork, each a name or ``module:function`` with
+            a function to call then.
+        env: environment on top of the allow-list.
+    """
 
     name: str
     preload: tuple[str, ...]

@@ -39,7 +39,10 @@ def main(control_fd: int) -> NoReturn:
     try:
         preload = wire.receive(control)["preload"]
         for name in preload:
-            importlib.import_module(name)
+            module, _, function = name.partition(":")
+            imported = importlib.import_module(module)
+            if function:
+                getattr(imported, function)()
         # Objects that live on are not to be touched (and copied) by the workers' collectors.
         gc.collect()
         gc.freeze()

@@ -1,0 +1,142 @@
+"""What runs in a contestant's process: load a program, feed it, time it, hand its outputs back.
+
+It knows neither truth nor tolerance nor which samples will be looked at. Commands arrive as
+messages, inputs as sealed memory, outputs leave through memory of the parent's.
+
+``bind``: map constants and input sets, prepare the program; ``run``: a list of samples. A sample
+copies an input set into place, overwrites the outputs with a pattern, calls without and then with
+the clock running, and may copy the whole arena out.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import socket
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from edgekernelbench.baselines.base import Runner
+from edgekernelbench.evaluator import wire
+from edgekernelbench.evaluator.regions import Arena, Layout, fill, read_only, writable
+
+RunnerFactory = Callable[[Path, dict[str, Any]], Runner]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Bind(_Message):
+    """Descriptors that come along: outputs, constants, the input sets, then the twin if any."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    arena: Layout
+    consts: Layout
+    sets: Layout
+    n_sets: int
+    twin_bytes: int | None
+    pattern: int
+
+
+class Sample(_Message):
+    """One sample: which input set, what the outputs hold before, calls before and within the
+    reading of the clock, whether the arena is copied out afterwards."""
+
+    set: int
+    poison: int
+    lead: int
+    calls: int
+    keep: bool = False
+
+
+class RunRequest(_Message):
+    samples: tuple[Sample, ...]
+
+
+class _Bound:
+    """A program on its arrays, with its inputs."""
+
+    def __init__(self, runner: Runner, bind: Bind, fds: list[int]) -> None:
+        out_fd, const_fd, *set_fds = fds
+        self._copy_out = writable(out_fd, bind.arena.size)
+        self.arena = Arena(bind.arena, bind.pattern)
+        self.inputs = {name: self.arena.arrays[name] for name in bind.inputs}
+        self.outputs = {name: self.arena.arrays[name] for name in bind.outputs}
+        self._sets = [
+            bind.sets.views(read_only(fd, bind.sets.size)) for fd in set_fds[: bind.n_sets]
+        ]
+        consts = Arena(bind.consts, 0)
+        consts.bytes[...] = read_only(const_fd, bind.consts.size)
+        twin = None
+        if bind.twin_bytes is not None:
+            twin = read_only(set_fds[bind.n_sets], bind.twin_bytes).tobytes()
+        self._consts = consts  # the program may keep pointers into it
+        self.load(0)
+        started = time.perf_counter_ns()
+        self.call = runner.bind(self.inputs, consts.arrays, self.outputs, twin)
+        self.bind_ns = time.perf_counter_ns() - started
+
+    def load(self, number: int) -> None:
+        for name, array in self.inputs.items():
+            np.copyto(array, self._sets[number][name])
+
+    def sample(self, plan: Sample) -> int:
+        """Nanoseconds that ``plan.calls`` calls took together."""
+        self.load(plan.set)
+        for array in self.outputs.values():
+            fill(array, plan.poison)
+        call = self.call
+        for _ in range(plan.lead):
+            call()
+        repeat = range(plan.calls)
+        clock = time.perf_counter_ns
+        began = clock()
+        for _ in repeat:
+            call()
+        took = clock() - began
+        if plan.keep:
+            self._copy_out[...] = self.arena.bytes
+        return took
+
+
+def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
+    """The worker's entry. ``payload``: ``factory`` (``module:function``), ``options``."""
+    gc.disable()
+    module, _, function = payload["factory"].partition(":")
+    factory: RunnerFactory = getattr(importlib.import_module(module), function)
+    runner: Runner | None = None
+    bound: _Bound | None = None
+    while True:
+        message, received = wire.receive_with_fds(connection)
+        try:
+            match message.pop("op"):
+                case "bind":
+                    runner = runner or factory(Path.cwd(), payload["options"])
+                    bound = _Bound(runner, Bind.model_validate(message), received)
+                    reply: dict[str, Any] = {"bind_ns": bound.bind_ns}
+                case "run":
+                    assert bound is not None
+                    request = RunRequest.model_validate(message)
+                    reply = {"ns": [bound.sample(plan) for plan in request.samples]}
+                case other:
+                    raise ValueError(f"unknown operation {other!r}")
+        except Exception as error:
+            # A program's exception ends its part, not the process: the parent decides.
+            reply = {
+                "error": f"{type(error).__name__}: {error}"[:2000],
+                "memory": _is_memory(error),
+                "trace": traceback.format_exc(limit=-4)[-2000:],
+            }
+        wire.send(connection, reply)
+
+
+def _is_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "bad_alloc" in str(error)

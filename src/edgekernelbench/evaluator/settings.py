@@ -1,0 +1,51 @@
+"""Everything that decides how an evaluation is carried out, in one frozen object."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class EvalSettings(BaseModel):
+    """Limits, measuring effort and baselines. Times in seconds of wall time unless named so.
+
+    Attributes:
+        compile_s: parsing, checking and compiling of a candidate.
+        baseline_compile_s: building one baseline; happens once per task, then it is cached.
+        run_s: one call of a candidate, and of a baseline.
+        total_run_s: everything that a candidate's process does in one evaluation.
+        compile_memory_bytes: address space of the compile child beyond what it starts with.
+        measure_s: time cap of the interleaved measurement, all contestants together. Kernels so
+            slow that `min_rounds` take longer are measured for `min_rounds`.
+        min_rounds: rounds for the candidate and each scored baseline; six is the least number
+            that gives a 95 % interval of a median.
+        interval: wanted half width of the 95 % interval of the candidate's median, relative.
+        sample_us: a sample holds as many calls as take at least this long.
+        input_sets: input sets a pool holds, all with the same constants.
+        pool_evaluations: evaluations after which constants and inputs are drawn anew.
+        verify_samples: samples of a candidate whose outputs are compared, first and last included;
+            a baseline's first and last are.
+        baselines: names, of `baselines.registry`.
+        threads: cores for candidate and baselines alike; None takes the target's.
+        roofline_slack: how far above the measured roofline a result may be, as a factor.
+        order_seed: decides the order of contestants and which samples are verified, if given;
+            None (the rule outside of tests) takes the system's randomness.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    compile_s: float = Field(60.0, gt=0)
+    baseline_compile_s: float = Field(300.0, gt=0)
+    run_s: float = Field(20.0, gt=0)
+    total_run_s: float = Field(180.0, gt=0)
+    compile_memory_bytes: int = Field(6 << 30, gt=0)
+    measure_s: float = Field(0.5, gt=0)
+    min_rounds: int = Field(6, ge=6)
+    interval: float = Field(0.02, gt=0)
+    sample_us: float = Field(200.0, gt=0)
+    input_sets: int = Field(3, ge=3, le=16)
+    pool_evaluations: int = Field(8, ge=1)
+    verify_samples: int = Field(4, ge=2)
+    baselines: tuple[str, ...] = ("tvm", "tvm-raw", "ort")
+    threads: int | None = Field(None, ge=1)
+    roofline_slack: float = Field(1.1, ge=1)
+    order_seed: int | None = None
