@@ -1,0 +1,165 @@
+"""State of one elaboration: diagnostics, fresh variables, limits, and what is known of dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from edgekernelbench.ir import core, surface
+from edgekernelbench.ir.bounds import Ranges
+from edgekernelbench.ir.diagnostics import Report, Rule, Span
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.ir.elaborate import rules
+from edgekernelbench.ir.elaborate.values import POISON, Binding, Poison, Scope, Value, View
+
+MAX_NODES = 200_000
+MAX_DEPTH = 240
+MAX_MACRO_DEPTH = 50
+MAX_TEMPLATE_DEPTH = 20
+MAX_STAGES = 2_000
+MAX_ELEMENTS = 2**31 - 1
+MAX_BYTES = 4 << 30
+
+
+class LimitExceeded(Exception):
+    """Ends elaboration after the diagnostic about the limit; never leaves this package."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point of an elaboration to return to."""
+
+    names: dict[str, Binding]
+    defined: dict[str, Span]
+    tables: int
+    nodes: int
+    stages: int
+    total_bytes: int
+    failed: set[str]
+
+
+class Body(Protocol):
+    """The part of a body (see `stages`) that has to be undone."""
+
+    scope: Scope
+    defined: dict[str, Span]
+
+
+class ExprElaborator(Protocol):
+    def __call__(self, cx: Context, scope: Scope, expr: surface.Expr) -> Value: ...
+
+
+class Context:
+    """Shared by all parts of one elaboration.
+
+    Attributes:
+        report: where findings go; replaced while dtypes of a loop are being inferred.
+        ranges: intervals of variables, lets and stages so far.
+        tables: tables met so far, in order.
+        inferring: dtypes of histories are not all known yet; see `loops`.
+        missed: a read met a tensor whose dtype is not known yet.
+        previous: stages of the current outermost loop as the last inference pass saw them.
+        declared: stages as this pass has seen them, by full name.
+        failed: full names of stages whose definition had an error.
+        lows: lowest written indices of histories over loops that do not start at 0.
+    """
+
+    def __init__(self, report: Report, expr: ExprElaborator) -> None:
+        self.report = report
+        self.ranges = Ranges()
+        self.tables: list[core.Table] = []
+        self.inferring = False
+        self.missed = False
+        self.previous: dict[str, View] = {}
+        self.declared: dict[str, View] = {}
+        self.failed: set[str] = set()
+        self.lows: dict[str, tuple[int, ...]] = {}
+        self.expanding: list[str] = []
+        self.templates: list[str] = []
+        self.loop_depth = 0
+        self.stage_count = 0
+        self.total_bytes = 0
+        self._expr = expr
+        self._next_uid = 0
+        self._nodes = 0
+        self._depth = 0
+
+    @property
+    def next_uid(self) -> int:
+        return self._next_uid
+
+    def expr(self, scope: Scope, expr: surface.Expr) -> Value:
+        """Elaborates a subexpression; nesting is limited over all macros together."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.stop(
+                f"expressions nest more than {MAX_DEPTH} deep here, macros included",
+                expr.span,
+                ["compute a part in a stage of its own"],
+            )
+        try:
+            return self._expr(self, scope, expr)
+        finally:
+            self._depth -= 1
+
+    def mark(self, body: Body) -> Mark:
+        """What `reset` needs to forget everything elaborated from here on."""
+        return Mark(
+            dict(body.scope.names),
+            dict(body.defined),
+            len(self.tables),
+            self._nodes,
+            self.stage_count,
+            self.total_bytes,
+            set(self.failed),
+        )
+
+    def reset(self, mark: Mark, body: Body) -> None:
+        body.scope.names = dict(mark.names)
+        body.defined = dict(mark.defined)
+        del self.tables[mark.tables :]
+        self._nodes = mark.nodes
+        self.stage_count = mark.stages
+        self.total_bytes = mark.total_bytes
+        self.failed = set(mark.failed)
+
+    def lows_of(self, tensor: core.Tensor) -> tuple[int, ...]:
+        """The lowest written index of each dimension."""
+        return self.lows.get(tensor.name, (0,) * len(tensor.shape))
+
+    def fresh(self, name: str, dtype: DType = DType.S32) -> core.Var:
+        var = core.Var(name, self._next_uid, dtype)
+        self._next_uid += 1
+        return var
+
+    def error(
+        self,
+        rule: Rule,
+        message: str,
+        span: Span | None,
+        help: Iterable[str] = (),
+        notes: Iterable[str] = (),
+    ) -> Poison:
+        notes = tuple(notes)
+        if self.expanding:
+            notes = (
+                *notes,
+                "while expanding " + " in ".join(f"`{n}`" for n in self.expanding[:-4:-1]),
+            )
+        self.report.error(rule, message, span, help, notes)
+        return POISON
+
+    def stop(self, message: str, span: Span | None, help: Iterable[str] = ()) -> None:
+        self.error(rules.LIMIT, message, span, help)
+        raise LimitExceeded
+
+    def count(self, span: Span | None, nodes: int = 1) -> None:
+        """Books core nodes; beyond the limit elaboration ends."""
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            self.stop(
+                f"the kernel expands to more than {MAX_NODES:,} operations",
+                span,
+                ["use axes, reductions and `seq` instead of repeated text"],
+            )

@@ -1,0 +1,36 @@
+"""Arguments of macros are computed once: `Lets` collects the bindings around an expression."""
+
+from __future__ import annotations
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.diagnostics import Span
+from edgekernelbench.ir.elaborate import build, ops
+from edgekernelbench.ir.elaborate.context import Context
+from edgekernelbench.ir.elaborate.values import POISON, Number, Poison, Scalar
+
+
+class Lets:
+    """Bindings of one block, in order."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[core.Var, core.Expr]] = []
+
+    def hold(self, cx: Context, name: str, value: Scalar | Poison) -> Scalar | Poison:
+        """``value`` itself where it may be written twice, else a variable bound to it."""
+        if value is POISON or isinstance(value, Number) or build.is_cheap(value):
+            return value
+        return self.bind(cx, name, value)
+
+    def bind(self, cx: Context, name: str, value: core.Expr) -> core.Expr:
+        if isinstance(value, core.Const | core.VarRef):
+            return value
+        var = ops.bind(cx, name, value)
+        self.items.append((var, value))
+        return core.VarRef(var, value.span)
+
+    def wrap(self, result: Scalar | Poison, span: Span) -> Scalar | Poison:
+        if result is POISON or isinstance(result, Number) or not self.items:
+            return result
+        if isinstance(result, core.Const):
+            return result
+        return core.Block(tuple(self.items), result, span)
