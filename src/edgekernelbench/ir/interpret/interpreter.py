@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import numpy as np
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.interpret.compile import Compiler
+from edgekernelbench.ir.interpret.depth import MAX_DEPTH, depth_of, room_for
 from edgekernelbench.ir.interpret.frame import Frame, InterpretError
 from edgekernelbench.ir.interpret.inputs import bind_inputs
 from edgekernelbench.ir.interpret.numeric import Mode
 from edgekernelbench.ir.interpret.run import Builder
 from edgekernelbench.ir.interpret.storage import allocate, plan, stage_dtypes
-
-_MAX_DEPTH = 5000
 
 
 def interpret(
@@ -43,10 +40,12 @@ def interpret(
         InterpretError: the inputs do not fit, or the program does what a verified one cannot
             (a read out of range, an integer division by zero).
     """
+    if depth_of(program) > MAX_DEPTH:
+        raise InterpretError(f"an expression is nested more than {MAX_DEPTH} deep")
     arrays = bind_inputs(program, inputs, mode)
     layout = plan(program)
     compiler = Compiler(mode, layout.storages)
-    with _room_for(program), np.errstate(all="ignore"):
+    with room_for(program), np.errstate(all="ignore"):
         builder = Builder(compiler, layout)
         steps = [builder.node(node) for node in program.body]
         frame = Frame(len(compiler.slots), len(layout.storages))
@@ -62,27 +61,3 @@ def interpret(
         except MemoryError:
             raise InterpretError("the program needs more memory than there is") from None
     return {t.name: frame.store[layout.storages[t.name].number] for t in program.outputs}
-
-
-@contextmanager
-def _room_for(program: core.Program) -> Iterator[None]:
-    """Lets Python recurse as deep as the program's expressions are nested."""
-    depth = max((_depth(stage.expr) for _, stage in core.stages(program.body)), default=0)
-    if depth > _MAX_DEPTH:
-        raise InterpretError(f"an expression is nested {depth} deep; {_MAX_DEPTH} is the limit")
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, 2000 + 8 * depth))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
-
-
-def _depth(expr: core.Expr) -> int:
-    deepest = 0
-    stack = [(expr, 1)]
-    while stack:
-        top, depth = stack.pop()
-        deepest = max(deepest, depth)
-        stack.extend((child, depth + 1) for child in core.children(top))
-    return deepest
