@@ -33,6 +33,7 @@ class File:
 
     prelude: tuple[Any, ...]
     name: str
+    name_span: Span
     sizes: tuple[s.Size, ...]
     inputs: tuple[s.Param, ...]
     outputs: tuple[s.Param, ...]
@@ -260,7 +261,7 @@ class Builder:
 
     def kernel(self, c: Children) -> File:
         sizes, inputs, outputs = c[2].items
-        return File((), str(c[1]), sizes, inputs, outputs, _nodes(c[3:]), _span(c))
+        return File((), str(c[1]), _at(c[1]), sizes, inputs, outputs, _nodes(c[3:]), _span(c))
 
     def start(self, c: Children) -> File:
         nodes = _nodes(c)

@@ -9,7 +9,8 @@ from typing import Any
 from edgekernelbench.ir import _rules as rules
 from edgekernelbench.ir import surface as s
 from edgekernelbench.ir._build import File, Layer
-from edgekernelbench.ir.diagnostics import Report
+from edgekernelbench.ir.diagnostics import Report, Span
+from edgekernelbench.ir.words import DTYPE_ALIASES, DTYPES
 
 MAX_DEPTH = 200
 
@@ -19,8 +20,9 @@ def assemble(file: File, report: Report) -> s.Kernel | None:
     compute = _compute(file, report)
     schedules = _layers(file, "schedule", report)
     memories = _layers(file, "memory", report)
+    names = _defined(file)
     for root in (*file.prelude, *file.sizes, *file.inputs, *file.outputs, *file.sections):
-        _walk(root, isinstance(root, Layer), report)
+        _walk(root, isinstance(root, Layer), names, report)
     if compute is None or report.has_errors:
         return None
     return s.Kernel(
@@ -42,7 +44,7 @@ def _compute(file: File, report: Report) -> s.ComputeLayer | None:
         report.error(
             rules.NO_COMPUTE,
             f"kernel `{file.name}` has no compute section",
-            file.span.__class__(file.span.start, min(file.span.end, file.span.start + 6)),
+            file.name_span,
             ["add `compute { ... }`"],
         )
         return None
@@ -61,7 +63,7 @@ def _layers(file: File, kind: str, report: Report) -> list[Layer]:
                 rules.TARGET,
                 f"`{layer.target}` is not a target",
                 layer.target_span,
-                [f"{kind} for {name} {{ ... }}" for name in s.TARGET_NAMES],
+                [f"write `{kind} for {name}`" for name in s.TARGET_NAMES],
             )
         elif any(layer.target == other.target for other in out):
             report.error(
@@ -72,8 +74,21 @@ def _layers(file: File, kind: str, report: Report) -> list[Layer]:
     return out
 
 
-def _walk(root: Any, holes: bool, report: Report) -> None:
-    """Depth and holes of everything below a node, without recursion."""
+def _defined(file: File) -> set[str]:
+    """Names of the macros and templates of a file."""
+    out: set[str] = set()
+    stack: list[Any] = [*file.prelude, *file.sections]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, s.DefStmt | s.TemplateStmt):
+            out.add(node.name)
+        if isinstance(node, s.ComputeLayer | s.LoopStmt | s.TemplateStmt):
+            stack += node.body
+    return out
+
+
+def _walk(root: Any, holes: bool, names: set[str], report: Report) -> None:
+    """Depth, holes and casts of everything below a node, without recursion."""
     stack: list[tuple[Any, int]] = [(root, 0)]
     while stack:
         node, depth = stack.pop()
@@ -91,6 +106,14 @@ def _walk(root: Any, holes: bool, report: Report) -> None:
                 "a hole outside a schedule or memory layer",
                 node.span,
                 ["write one number here"],
+            )
+        if isinstance(node, s.Call) and node.fn in DTYPE_ALIASES and node.fn not in names:
+            dtype = DTYPE_ALIASES[node.fn]
+            report.error(
+                rules.DTYPE,
+                f"`{node.fn}` is no dtype of the language",
+                Span(node.span.start, node.span.start + len(node.fn)),
+                [f"write `{dtype}(...)`" if dtype else f"dtypes are {', '.join(sorted(DTYPES))}"],
             )
         stack += [(child, depth + 1) for child in _children(node)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from edgekernelbench.ir import _rules as rules
 from edgekernelbench.ir._scan import Scan, scan
@@ -35,21 +34,9 @@ def parse(text: str) -> ParseResult:
 
 
 def _read(tokens: Scan, report: Report) -> Kernel | None:
-    # The automaton and lark behind it load on the first text, not on import.
-    from lark import UnexpectedToken
-
+    # The automaton and lark behind it load with the first text, not on import.
     from edgekernelbench.ir._check import assemble
-    from edgekernelbench.ir._lalr import Automaton
+    from edgekernelbench.ir._recover import read
 
-    if report.has_errors:
-        return None
-    automaton = Automaton()
-    value: Any = None
-    for index, token in enumerate(tokens.tokens):
-        terminal = automaton.terminal(tokens, index)
-        try:
-            value = automaton.feed(terminal, token)
-        except UnexpectedToken:
-            report.error(rules.SYNTAX, f"did not expect `{token.text}` here", token.span)
-            return None
-    return assemble(value, report)
+    file = read(tokens, report)
+    return assemble(file, report) if file is not None and not report.has_errors else None

@@ -1,0 +1,27 @@
+"""Common slips: what writers used to Python, C or other kernel languages get wrong.
+
+Each rule looks at the place of an error and either knows what was meant or returns None. They are
+asked in order; the first that knows wins.
+"""
+
+from edgekernelbench.ir._place import Slip
+from edgekernelbench.ir._slips import (
+    brackets,
+    characters,
+    expressions,
+    header,
+    layers,
+    operators,
+    statements,
+)
+
+SLIPS: tuple[Slip, ...] = (
+    *characters.SLIPS,
+    *brackets.SLIPS,
+    *header.SLIPS,
+    *layers.SLIPS,
+    *statements.SLIPS,
+    expressions.unfinished,
+    *operators.SLIPS,
+    *expressions.SLIPS,
+)
