@@ -22,7 +22,6 @@ class OutputDetail(_Stored):
         elements: how many were compared.
         matched_ratio: share within the allowed error.
         nonzero_ratio: the same over the positions where the truth is not zero; 1 if none is.
-        zero_ratio: the same over the positions where the truth is zero; 1 if none is.
         worst_error: largest error as a multiple of the allowed one.
         max_abs: largest absolute error; ``max_rel``: largest error relative to the truth there.
         nonfinite: positions where exactly one side is NaN or infinite, or signs of infinity
@@ -36,7 +35,6 @@ class OutputDetail(_Stored):
     elements: int
     matched_ratio: float
     nonzero_ratio: float
-    zero_ratio: float
     worst_error: float
     max_abs: float
     max_rel: float

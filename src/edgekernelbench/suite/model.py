@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -189,6 +189,34 @@ class Workload(_Stored):
         """SHA-256 (hex) of id, numbers and dtype; random streams hang on it, so it must last."""
         described = f"{self.id}/{self.dtype}/{json.dumps(self.bindings, sort_keys=True)}"
         return hashlib.sha256(described.encode()).hexdigest()
+
+    def resized(self, **bindings: int | float) -> Workload:
+        """The same pattern at other numbers, for quick checks; it belongs to no subset.
+
+        Raises:
+            ValueError: a name is not a binding of the pattern.
+        """
+        unknown = set(bindings) - set(self.bindings)
+        if unknown:
+            raise ValueError(f"{self.pattern} has no bindings {', '.join(sorted(unknown))}")
+        numbers = {**self.bindings, **bindings}
+        changed = ",".join(f"{name}={value}" for name, value in bindings.items())
+        fields: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
+        fields |= {"id": f"{self.id}@{changed}", "bindings": numbers}
+        fields |= {"agent": False, "heldout": False, "heldout_kind": "", "quick": False}
+        return Workload.model_validate(fields | Workload.model_validate(fields).counted())
+
+    def counted(self) -> dict[str, int]:
+        """Nominal operations and bytes, computed from the definition's formulas."""
+        names = {**self.sizes, "ES": self.float_dtype.bytes}
+        definition = self.definition
+        total = sum(spec.bytes for spec in (*self.input_specs, *self.output_specs))
+        touched = definition.touched_formula
+        return {
+            "flops": int(evaluate(definition.flops_formula, names)),
+            "bytes_min": total,
+            "bytes_touched": int(evaluate(touched, names)) if touched else total,
+        }
 
     # ------------------------------------------------------------ what it can do
     def header(self) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from edgekernelbench.suite.patterns.registry import Pattern
-from edgekernelbench.suite.tolerance import RULES, Rule
+from edgekernelbench.suite.tolerance import RULES, Rule, atol_of
 
 if TYPE_CHECKING:
     from edgekernelbench.suite.model import TensorSpec, Workload
@@ -64,8 +65,9 @@ def tolerance_text(workload: Workload) -> str:
         return f"each element at most {rule.lsb} off, and at most {share:.2%} of the elements off."
     if rule.rtol == rule.atol == 0:
         return "every element equal."
+    atol = atol_of(rule, workload.accumulation)
     text = (
-        f"error at most {rule.rtol:g} * |truth| + {rule.atol:g} * rms(truth) on "
+        f"error at most {rule.rtol:g} * |truth| + {atol:.3g} * rms(truth) on "
         f"{rule.matched:.1%} of the elements, and nowhere beyond {rule.cap:g} times that."
     )
     if rule.cosine is not None:
@@ -81,7 +83,7 @@ def reference_source(pattern: Pattern) -> str:
 
 def _source(function: Callable[..., Any]) -> str:
     """The function's text without its decorator and formatting remarks."""
-    lines = inspect.getsource(function).splitlines()
+    lines = textwrap.dedent(inspect.getsource(function)).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("def "))
     return "\n".join(line.removesuffix("  # fmt: skip") for line in lines[start:]) + "\n"
 

@@ -8,7 +8,7 @@ float32 accumulator. An output passes if
 
 - NaN and infinities stand exactly where the truth has them, with the same sign;
 - at least `Rule.matched` of the elements are within the allowed error, and the same holds of
-  the elements where the truth is not zero, and of those where it is (sparse outputs);
+  the elements where the truth is not zero on their own (sparse outputs);
 - no element is off by more than `Rule.cap` times the allowed error;
 - for graphs, the cosine of the angle between output and truth is large enough.
 
@@ -82,7 +82,7 @@ RULES: dict[ToleranceClass, Rule] = {
     "f32_softmax": Rule(1e-4, 1e-5, sums=True),
     "f32_recurrence": Rule(1e-3, 1e-4),
     "f32_linalg": Rule(1e-4, 1e-4),
-    "f32_graph": Rule(1e-3, 1e-3, cosine=0.99999),
+    "f32_graph": Rule(3e-4, 3e-4, cosine=0.99999),
     "f32_dynamic_quant": Rule(1e-2, 1e-2),
     "f16_elementwise": Rule(2e-3, 1e-3),
     "f16_transcendental": Rule(4e-3, 2e-3),
@@ -128,10 +128,14 @@ def allowed_error(truth: np.ndarray, rule: Rule, facts: Facts) -> np.ndarray:
     """The allowed absolute error of each element of a float output."""
     finite = truth[np.isfinite(truth)]
     rms = math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
-    atol = rule.atol
-    if rule.sums:
-        atol = max(atol, 8 * math.sqrt(facts.accumulation) * _UNIT_ROUNDOFF)
-    return rule.rtol * np.abs(truth) + atol * rms
+    return rule.rtol * np.abs(truth) + atol_of(rule, facts.accumulation) * rms
+
+
+def atol_of(rule: Rule, accumulation: int) -> float:
+    """Allowed error relative to the root mean square, for sums of that many terms."""
+    if not rule.sums:
+        return rule.atol
+    return max(rule.atol, 8 * math.sqrt(accumulation) * _UNIT_ROUNDOFF)
 
 
 def _compare_one(
@@ -187,7 +191,6 @@ def _detail(
     ratios = {
         "all elements": _share(matched),
         "elements whose truth is not zero": _share(matched[nonzero]),
-        "elements whose truth is zero": _share(matched[~nonzero]),
     }
     worst = _finite(float(scaled.max()))
     reason = ""
@@ -200,7 +203,7 @@ def _detail(
         reason = f"only {ratios[failing[0]]:.4%} of {failing[0]} match; {least:.4%} must"
     elif cosine is not None and rule.cosine is not None and not cosine >= rule.cosine:
         reason = f"the cosine to the truth is {cosine:.7f}; it must be at least {rule.cosine}"
-    everywhere, of_nonzero, of_zero = ratios.values()
+    everywhere, of_nonzero = ratios.values()
     with np.errstate(invalid="ignore"):
         relative = _ratio(error, np.abs(truth.astype(np.float64)))
     return OutputDetail(
@@ -209,7 +212,6 @@ def _detail(
         elements=truth.size,
         matched_ratio=everywhere,
         nonzero_ratio=of_nonzero,
-        zero_ratio=of_zero,
         worst_error=worst,
         max_abs=_finite(float(error.max())),
         max_rel=_finite(float(relative[nonzero].max(initial=0.0))),

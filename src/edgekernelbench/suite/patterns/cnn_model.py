@@ -25,7 +25,7 @@ def tf_same(size: int, kernel: int, stride: int) -> tuple[int, int]:
         "w0": weights("40", 1.5),
         "wd": weights("9", 1.5),
         "wp": weights("C", 1.5),
-        "Wf": weights("C", 4.0),
+        "Wf": weights("C", 0.5),
     },
 )
 def ds_cnn_kws(

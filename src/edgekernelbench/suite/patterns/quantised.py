@@ -93,7 +93,8 @@ def gemv_q4_0_block32(q: Array, d: Array, x: Array) -> Array:
 
 @gemv_q4_0_block32.twin
 def _(g: Graph, q: Array, d: Array, x: Value, N: int, KB: int) -> Value:
-    levels = np.concatenate([q & 15, q >> 4], axis=2).astype(np.int8) - 8
-    scales = np.repeat(d.astype(np.float32), 32, axis=1)
-    w = levels.reshape(N, KB * 32) * scales
-    return g.MatMul(x, w.T)
+    levels = np.concatenate([q & 15, q >> 4], axis=2).reshape(N, KB * 32)
+    eight = g.uint4(np.full((KB, N), 8))
+    scales = d.T.astype(np.float32)
+    w = g.DequantizeLinear(g.uint4(levels.T), scales, eight, axis=0, block_size=32)
+    return g.MatMul(x, w)

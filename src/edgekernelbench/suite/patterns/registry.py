@@ -43,6 +43,7 @@ class Pattern:
         draw: generators of inputs for which the default draw is wrong.
         no_twin: why there is no ONNX twin.
         exempt: controls that a right kernel may equal, by name, each with the reason.
+        inert: inputs that cannot change the outputs, by name, each with the reason.
         build_twin: adds the pattern's operators to a graph and returns the output values.
         joint_inputs: draws inputs that depend on each other.
     """
@@ -52,6 +53,7 @@ class Pattern:
     draw: Mapping[str, Generator] = field(default_factory=dict)
     no_twin: str | None = None
     exempt: Mapping[str, str] = field(default_factory=dict)
+    inert: Mapping[str, str] = field(default_factory=dict)
     build_twin: Callable[..., Any] | None = None
     joint_inputs: JointInputs | None = None
 
@@ -80,13 +82,14 @@ def pattern(
     draw: Mapping[str, Generator] | None = None,
     no_twin: str | None = None,
     exempt: Mapping[str, str] | None = None,
+    inert: Mapping[str, str] | None = None,
 ) -> Callable[[Reference], Pattern]:
     """Register the decorated reference under a pattern id; see `Pattern`."""
 
     def register(reference: Reference) -> Pattern:
         if id in _PATTERNS:
             raise ValueError(f"pattern {id} is declared twice")
-        _PATTERNS[id] = Pattern(id, reference, draw or {}, no_twin, exempt or {})
+        _PATTERNS[id] = Pattern(id, reference, draw or {}, no_twin, exempt or {}, inert or {})
         return _PATTERNS[id]
 
     return register

@@ -10,10 +10,14 @@ from edgekernelbench.suite.twin import Graph, Value
 
 
 def half_pixel(size: int, out_size: int) -> tuple[Array, Array, Array]:
-    """Lower and upper source index and the upper one's weight, for each output position."""
-    position = np.maximum((np.arange(out_size) + 0.5) * size / out_size - 0.5, 0)
-    low = np.floor(position).astype(np.int64)
-    return low, np.minimum(low + 1, size - 1), position - low
+    """For each output position its two source indices and the second one's weight.
+
+    Weights are integers, in units of 1 / (2 * out_size).
+    """
+    unit = 2 * out_size
+    position = np.maximum((2 * np.arange(out_size) + 1) * size - out_size, 0)
+    low = position // unit
+    return low, np.minimum(low + 1, size - 1), position % unit
 
 
 @pattern("resize_bilinear_u8_hwc")
@@ -21,9 +25,10 @@ def resize_bilinear_u8_hwc(x: Array, H: int, W: int, OH: int, OW: int) -> Array:
     y0, y1, fy = half_pixel(H, OH)
     x0, x1, fx = half_pixel(W, OW)
     fy, fx = fy[:, None, None], fx[None, :, None]
-    top = (1 - fx) * x[y0][:, x0] + fx * x[y0][:, x1]
-    bottom = (1 - fx) * x[y1][:, x0] + fx * x[y1][:, x1]
-    return np.floor((1 - fy) * top + fy * bottom + 0.5)
+    top = (2 * OW - fx) * x[y0][:, x0] + fx * x[y0][:, x1]
+    bottom = (2 * OW - fx) * x[y1][:, x0] + fx * x[y1][:, x1]
+    whole = 4 * OH * OW  # exact integers: many pixels lie halfway between two levels, and round up
+    return ((2 * OH - fy) * top + fy * bottom + whole // 2) // whole
 
 
 @resize_bilinear_u8_hwc.twin

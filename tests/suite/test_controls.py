@@ -1,0 +1,62 @@
+"""Negative controls: every one of them fails on every workload, under five seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.suite import TensorSpec, Workload, load_suite
+from edgekernelbench.suite.controls import CONTROL_KINDS, controls, draw_sample, poison
+
+WORKLOADS = list(load_suite().workloads.values())
+ALWAYS = {"zero", "constant", "poison", "stale"}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.id)
+def test_controls_fail(workload: Workload):
+    tried: Counter[tuple[str, str]] = Counter()
+    for seed in range(5):
+        sample = draw_sample(workload, seed)
+        right = {
+            spec.name: sample.truth[spec.name].astype(spec.dtype.numpy)
+            for spec in workload.output_specs
+        }
+        assert workload.compare(right, sample.truth).passed, "the rounded truth itself fails"
+        for control in controls(sample):
+            verdict = workload.compare(control.outputs, sample.truth)
+            spoiled = next(d for d in verdict.outputs if d.name == control.output)
+            assert not verdict.passed, f"{control.kind} of {control.output} passes, seed {seed}"
+            assert not spoiled.passed and spoiled.reason
+            assert all(d.passed for d in verdict.outputs if d.name != control.output)
+            tried[control.kind, control.output] += 1
+    exempt = set(workload.definition.pattern.exempt)
+    for spec in workload.output_specs:
+        applied = {kind for kind, output in tried if output == spec.name}
+        assert applied >= ALWAYS - exempt
+        assert not applied & exempt
+        assert ("sign_flipped" in applied) == spec.dtype.is_signed
+        if spec.size > 1:
+            assert "shuffled" in applied
+
+
+def test_every_kind_of_control_applies_somewhere():
+    sample = draw_sample(load_suite().workloads["fc_autoencoder__01"], 0)
+    assert {control.kind for control in controls(sample)} == set(CONTROL_KINDS)
+
+
+def test_exemptions_are_explained():
+    for workload in WORKLOADS:
+        for kind, reason in workload.definition.pattern.exempt.items():
+            assert kind in CONTROL_KINDS and len(reason) > 10
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16, DType.S8, DType.U8, DType.S32])
+def test_poison_differs_from_seed_to_seed(dtype):
+    spec = TensorSpec(name="y", dtype=dtype, shape=(64, 3))
+    first, again, other = poison(spec, 1), poison(spec, 1), poison(spec, 2)
+    assert first.dtype == dtype.numpy and first.shape == (64, 3)
+    assert np.array_equal(first, again, equal_nan=dtype.is_float)
+    assert not np.array_equal(first, other, equal_nan=dtype.is_float)

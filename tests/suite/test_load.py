@@ -1,0 +1,150 @@
+"""The tables, as loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.suite import SUBSETS, load_suite
+from edgekernelbench.suite.formula import evaluate
+
+SUITE = load_suite()
+WORKLOADS = list(SUITE.workloads.values())
+
+
+def test_loading_is_quick_and_imports_no_toolchain():
+    """Half a second on a busy machine, most of it pydantic; no compiler, no ONNX, no SciPy."""
+    program = (
+        "import sys, time; start = time.process_time();"
+        "from edgekernelbench.suite import load_suite; load_suite();"
+        "assert time.process_time() - start < 0.5, time.process_time() - start;"
+        "heavy = {'tvm', 'onnx', 'onnxruntime', 'onnxscript', 'scipy'} & set(sys.modules);"
+        "assert not heavy, heavy;"
+        "assert not [m for m in sys.modules if m.startswith('edgekernelbench.suite.patterns.')]"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_there_are_workloads_and_ids_name_their_pattern():
+    assert len(WORKLOADS) >= 46
+    for workload in WORKLOADS:
+        assert workload.id.rpartition("__")[0] == workload.pattern
+
+
+def test_stats_have_the_promised_keys():
+    stats = SUITE.stats()
+    assert stats["workloads"] == len(WORKLOADS)
+    assert stats["patterns"] == len(SUITE.definitions)
+    for key in ("by_level", "by_family", "by_domain"):
+        assert sum(stats[key].values()) == len(WORKLOADS)
+    assert set(stats["by_level"]) == {"1", "2", "3"}
+
+
+def test_the_agent_subset_is_the_published_size():
+    agent = SUITE.subset("agent")
+    assert len(agent) == 46
+    assert len({w.pattern for w in agent}) == 46
+    assert [sum(w.level == level for w in agent) for level in (1, 2, 3)] == [27, 13, 6]
+    assert not any(w.heldout for w in agent)
+
+
+def test_the_quick_subset_is_small_and_varied():
+    quick = SUITE.subset("quick")
+    assert 12 <= len(quick) <= 24
+    assert {w.level for w in quick} == {1, 2, 3}
+    assert {"f32", "f16", "s8", "u8"} <= {w.dtype for w in quick}
+    assert any(w.tolerance == "int_index" for w in quick)
+    assert len({w.family for w in quick}) >= 10
+    assert max(w.flops for w in quick) < 10**8
+
+
+def test_subsets_lie_in_the_whole_and_others_are_refused():
+    everything = {w.id for w in SUITE.subset("all")}
+    for name in SUBSETS:
+        assert {w.id for w in SUITE.subset(name)} <= everything
+    with pytest.raises(ValueError, match="there are: quick"):
+        SUITE.subset("none")
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.id)
+def test_the_tables_numbers_follow_from_their_formulas(workload):
+    assert workload.counted() == {
+        "flops": workload.flops,
+        "bytes_min": workload.bytes_min,
+        "bytes_touched": workload.bytes_touched,
+    }
+    assert workload.bytes_touched <= workload.bytes_min <= 256 * 2**20
+    assert all(spec.size > 0 for spec in (*workload.input_specs, *workload.output_specs))
+    assert workload.dtype in workload.definition.dtypes
+    assert workload.definition.tolerance.split("_")[1:] == workload.tolerance.split("_")[1:]
+    assert workload.accumulation >= 1
+    assert any(not spec.const for spec in workload.input_specs), "nothing to compute at run time"
+
+
+def test_float_tensors_take_the_workloads_dtype():
+    half = SUITE.workloads["gemv_row_major__01"]
+    assert half.dtype == "f16"
+    assert {s.dtype for s in (*half.input_specs, *half.output_specs)} == {DType.F16}
+
+
+@pytest.mark.parametrize(
+    ("id", "const"),
+    [
+        ("matmul_nt__01", {"B"}),
+        ("batch_matmul_nt__01", set()),
+        ("qconv2d_s8s32_nhwc__01", {"zx", "w", "bias"}),
+        ("embedding_bag_sum__01", {"table"}),
+        ("spmm_csr__01", set()),
+        ("mamba_selective_scan__01", {"A", "D"}),
+        ("rope_half_split__01", {"cos", "sin"}),
+        ("fir_q15__01", {"h"}),
+    ],
+)
+def test_const_means_known_before_deployment(id, const):
+    assert {s.name for s in SUITE.workloads[id].input_specs if s.const} == const
+
+
+def test_digests_are_unique_and_lasting():
+    """Random streams hang on them: a changed digest redraws every published input."""
+    assert len({w.digest for w in WORKLOADS}) == len(WORKLOADS)
+    assert SUITE.workloads["matmul_nt__01"].digest.startswith("555d8553eed3bce5")
+
+
+def test_resized_recounts_and_leaves_the_subsets():
+    workload = SUITE.workloads["matmul_nt__01"]
+    small = workload.resized(M=4, K=8)
+    assert small.input_specs[0].shape == (4, 8)
+    assert small.input_specs[1].shape == (576, 8)
+    assert small.flops == 2 * 4 * 576 * 8
+    assert not small.agent and not small.quick
+    assert small.digest != workload.digest
+    assert workload.bindings["M"] == 128
+    with pytest.raises(ValueError, match="no bindings Q"):
+        workload.resized(Q=3)
+
+
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [
+        ("(H+2*pad-R)//stride+1", 5),
+        ("cv(2,3,4,5,1,1)", 240),
+        ("max(H, 3)-min(2, R)", 8),
+        ("-2*3", -6),
+        ("int(log2(8))", 3),
+        ("H/4", 2.5),
+    ],
+)
+def test_formulas(formula, value):
+    assert evaluate(formula, {"H": 10, "pad": 0, "R": 2, "stride": 2}) == value
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["__import__('os')", "H.real", "(lambda: 1)()", "[1][0]", "Q", "H +", "open('x')", "'a'*9"],
+)
+def test_formulas_are_not_python(formula):
+    with pytest.raises(ValueError):
+        evaluate(formula, {"H": 1})
