@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
-from edgekernelbench.evaluator import Evaluator, EvalSettings, TaskSession
+from edgekernelbench.evaluator import EvalSettings, Evaluator, TaskSession
 from edgekernelbench.evaluator.environment import versions
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.records.schema import Record, Spent, Step, TaskFacts, record_id

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from edgekernelbench.agents.tuner.views import AxisView, Read, StageView
@@ -50,9 +50,7 @@ class Machine:
         return cls(max(4, target.vector_bits // 32), 32 if wide else 16, target.threads)
 
 
-def piece(
-    axis: str, step: int | None = None, annotation: s.Annotation | None = None
-) -> s.Piece:
+def piece(axis: str, step: int | None = None, annotation: s.Annotation | None = None) -> s.Piece:
     return s.Piece(annotation, axis, None if step is None else s.Num(step))
 
 
@@ -82,7 +80,18 @@ def reduction_choices(view: StageView, machine: Machine, inner: bool) -> list[Ch
         key = (*choice.lines, *choice.layouts)  # type: ignore[arg-type]
         if key not in found or choice.cost < found[key].cost:
             found[key] = choice
-    return sorted(found.values(), key=lambda c: c.cost)[:_KEEP]
+    return _spread(found.values())[:_KEEP]
+
+
+def _spread(choices: Iterable[Choice]) -> list[Choice]:
+    """By cost, but a tile's variations (order of loops, unrolling) behind other tiles."""
+    seen: dict[str, int] = {}
+    ranked = []
+    for choice in sorted(choices, key=lambda c: c.cost):
+        number = seen.get(choice.label, 0)
+        seen[choice.label] = number + 1
+        ranked.append((choice.cost * (1 + 0.12 * number), len(ranked), choice))
+    return [choice for _, _, choice in sorted(ranked, key=lambda r: r[:2])]
 
 
 def _tiled(view: StageView, machine: Machine, inner: bool) -> Iterator[Choice]:
@@ -214,7 +223,7 @@ def _tile_cost(view: StageView, tile: _Tile, machine: Machine, packed: bool) -> 
             loads += times * vectors
         else:
             loads += times * vectors * machine.lanes
-    cost = max(1.0, loads / work, 8 / work)
+    cost = max(1.0, loads / work, 8 / work) + 0.4 * loads / work
     if tile.lanes % machine.lanes:
         cost *= machine.lanes * vectors / tile.lanes
     store_strided = bool(view.spatial) and view.spatial[-1].uid != tile.lane.uid

@@ -59,7 +59,9 @@ def _same_points(reader: StageView, source: StageView) -> bool:
 
 def with_epilogue(choice: Choice, root: StageView, chain: tuple[StageView, ...]) -> Choice | None:
     """The choice with a chain of maps placed just outside the root's register tile."""
-    line = next(li for li in choice.lines if isinstance(li, s.LoopsLine) and li.stage.name == root.name)
+    line = next(
+        li for li in choice.lines if isinstance(li, s.LoopsLine) and li.stage.name == root.name
+    )
     reduction = {a.name for a in root.reduction}
     names = loop_names(line)
     outside = 0
@@ -67,9 +69,7 @@ def with_epilogue(choice: Choice, root: StageView, chain: tuple[StageView, ...])
         outside += 1
     if outside == 0 or not chain:
         return None
-    place = s.PlaceLine(
-        tuple(s.Ref(v.name) for v in chain), s.Ref(root.name), names[outside - 1]
-    )
+    place = s.PlaceLine(tuple(s.Ref(v.name) for v in chain), s.Ref(root.name), names[outside - 1])
     lane = next((p.axis for p in line.pieces if p.annotation == "vectorize"), None)
     tiles = [_tile_line(root, v, lane) for v in chain]
     return Choice(
@@ -142,12 +142,8 @@ def row_choices(views: Views, root: StageView, machine: Machine, inner: bool) ->
         yield _rows_choice(root, group, depth, inner)
 
 
-def _rows_choice(
-    root: StageView, group: tuple[StageView, ...], depth: int, inner: bool
-) -> Choice:
-    pieces = [
-        s.Piece(None if inner else "parallel", a.name, None) for a in root.spatial[:depth]
-    ]
+def _rows_choice(root: StageView, group: tuple[StageView, ...], depth: int, inner: bool) -> Choice:
+    pieces = [s.Piece(None if inner else "parallel", a.name, None) for a in root.spatial[:depth]]
     rest = [piece(a.name) for a in (*root.spatial[depth:], *root.reduction)]
     lane = _lane_of(root)
     if rest and lane is not None:
@@ -164,7 +160,9 @@ def _rows_choice(
             continue
         axes = [a for a in (*view.spatial, *view.reduction) if a.uid != own.uid]
         lines.append(
-            loops_line(view.name, [*(piece(a.name) for a in axes), piece(own.name, None, "vectorize")])
+            loops_line(
+                view.name, [*(piece(a.name) for a in axes), piece(own.name, None, "vectorize")]
+            )
         )
     return Choice(
         f"rows of {depth} with {len(group)} placed",

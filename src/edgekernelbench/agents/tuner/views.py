@@ -129,9 +129,7 @@ def _view(loops: tuple[core.Loop, ...], stage: core.Stage, output: bool) -> Stag
     )
 
 
-def _affine_lets(
-    expr: core.Expr, variables: dict[int, object]
-) -> dict[int, Affine | None]:
+def _affine_lets(expr: core.Expr, variables: dict[int, object]) -> dict[int, Affine | None]:
     lets: dict[int, Affine | None] = {}
     for node in core.walk(expr):
         if isinstance(node, core.Block):

@@ -1,0 +1,90 @@
+"""The static report of a kernel on a target: what it does, what it moves, what bounds it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
+from edgekernelbench.compilers.tvm.bill import operations
+from edgekernelbench.ir.core import Program
+from edgekernelbench.lowering.nest import Module
+from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.peaks import Peaks
+
+
+class Level(BaseModel):
+    """Traffic into one memory level in one call.
+
+    Attributes:
+        name: ``L1``, ``L2``, ... : what the level loads from the next one out.
+        capacity: bytes it holds.
+        bytes: estimated, see `analysis.traffic`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    capacity: int
+    bytes: float
+
+
+class Explanation(BaseModel):
+    """Everything known of a kernel without running it. Bytes, operations, microseconds.
+
+    Attributes:
+        flops: operations of one call; a multiply-add counts 2.
+        least_us: bound by operations and by memory traffic, at the measured peaks; None where
+            the target's peaks were not measured.
+        bound: which of the two is larger: ``compute`` or ``memory``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kernel: str
+    target: str
+    nest: str
+    flops: float
+    io_bytes: int
+    footprint_bytes: float
+    levels: tuple[Level, ...]
+    packed_bytes: int
+    workspace_bytes: int
+    memory_limit_bytes: int
+    operations_per_byte: float
+    least_compute_us: float | None = None
+    least_memory_us: float | None = None
+    bound: str | None = None
+
+
+def explain(program: Program, module: Module, target: Target, peaks: Peaks | None) -> Explanation:
+    """Puts the static facts of a lowered kernel together.
+
+    Args:
+        peaks: of the target, to place the kernel on its roofline; None leaves that out.
+    """
+    flops = operations(module.main)
+    io = sum(tensor.bytes for tensor in (*program.inputs, *program.outputs))
+    levels = level_traffic(module.main, target.cache_bytes)
+    compute_us = memory_us = bound = None
+    if peaks is not None:
+        compute_us = 1e6 * flops / peaks.flops_f32
+        outer = levels[-1].bytes if levels else footprint_bytes(module.main)
+        resident = footprint_bytes(module.main)
+        memory_us = 1e6 * outer / peaks.bytes_per_s(int(resident))
+        bound = "compute" if compute_us >= memory_us else "memory"
+    return Explanation(
+        kernel=program.name,
+        target=target.name,
+        nest=module.nest,
+        flops=flops,
+        io_bytes=io,
+        footprint_bytes=footprint_bytes(module.main),
+        levels=tuple(Level(name=v.name, capacity=v.capacity, bytes=v.bytes) for v in levels),
+        packed_bytes=sum(tensor.bytes for tensor in module.packed),
+        workspace_bytes=module.workspace_bytes,
+        memory_limit_bytes=target.memory_bytes,
+        operations_per_byte=flops / max(1, io),
+        least_compute_us=compute_us,
+        least_memory_us=memory_us,
+        bound=bound,
+    )
