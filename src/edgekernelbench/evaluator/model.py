@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from edgekernelbench.compilers.base import StaticFacts
+from edgekernelbench.suite.correctness import OutputDetail
 
 
 class EvaluationStatus(StrEnum):
@@ -45,29 +46,12 @@ OUTSIDE_DENOMINATOR: frozenset[EvaluationStatus] = frozenset(
 """Statuses that say nothing of the kernel: always printed, never counted."""
 
 _JUDGED = frozenset(
-    (
-        EvaluationStatus.CORRECT,
-        EvaluationStatus.WRONG_RESULT,
-        EvaluationStatus.WRONG_SHAPE_OR_DTYPE,
-        EvaluationStatus.IMPLAUSIBLE,
-    )
+    (EvaluationStatus.CORRECT, EvaluationStatus.WRONG_RESULT, EvaluationStatus.IMPLAUSIBLE)
 )
 
 
 class _Stored(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class OutputCheck(_Stored):
-    """One output against the truth, the worst over the samples that were checked.
-
-    ``metrics`` are the tolerance's own figures (worst error, share matched, ...), for people.
-    """
-
-    name: str
-    passed: bool
-    metrics: dict[str, float | int | str | bool | None] = {}
-    message: str = ""
 
 
 class Correctness(_Stored):
@@ -80,7 +64,8 @@ class Correctness(_Stored):
         checked_sets: how many different input sets those covered.
         tolerance: name of the tolerance class.
         tolerance_version: version of its calibration.
-        outputs: one entry an output.
+        matched_ratio, worst_error, max_abs, max_rel, outputs: of the worst sample checked; see
+            `suite.correctness.OutputDetail`.
         message: what is wrong, in one line; empty when passed.
     """
 
@@ -89,7 +74,11 @@ class Correctness(_Stored):
     checked_sets: int
     tolerance: str
     tolerance_version: int
-    outputs: tuple[OutputCheck, ...] = ()
+    matched_ratio: float | None = None
+    worst_error: float | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    outputs: tuple[OutputDetail, ...] = ()
     message: str = ""
 
 

@@ -1,0 +1,150 @@
+"""What runs in the compile child: a hostile text, or a baseline's materials, becomes a library.
+
+The reply says how far it came; the artifact lies in the job's folder. Neither is trusted: the
+parent reads the manifest anew and compares it with the task.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from edgekernelbench.evaluator import wire
+from edgekernelbench.evaluator.static import (
+    HEADER_TENSOR,
+    Interface,
+    check_text,
+)
+from edgekernelbench.ir.diagnostics import Diagnostic
+from edgekernelbench.targets.model import Target
+
+_MAX_TEXT = 4000
+
+Outcome = Literal["built", "invalid_ir", "wrong_shape_or_dtype", "unsupported", "compile_error"]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KernelJob(_Message):
+    """``compiler`` is ``module:Class`` of a `compilers.base.Compiler`."""
+
+    text: str
+    interface: Interface | None
+    target: Target
+    compiler: str
+
+
+class KernelReply(_Message):
+    """How far a kernel came; ``kernel_hash`` is there when the text parses."""
+
+    outcome: Outcome
+    kernel_hash: str | None = None
+    message: str = ""
+    diagnostics: tuple[dict[str, Any], ...] = ()
+    seconds: dict[str, float] = {}
+
+
+class BaselineJob(_Message):
+    """``baseline`` is its name; the materials come in the job's first descriptor, the twin in
+    its second."""
+
+    baseline: str
+    module: str
+    target: Target
+
+
+class BaselineReply(_Message):
+    """Exactly one is given: the recipe, as JSON text, or why there is none."""
+
+    recipe: str | None = None
+    unavailable: str | None = None
+
+
+def build_kernel(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
+    """Worker entry: payload is a `KernelJob`, the reply a `KernelReply`."""
+    job = KernelJob.model_validate(payload)
+    reply = _build_kernel(job)
+    wire.send(connection, reply.model_dump())
+
+
+def _build_kernel(job: KernelJob) -> KernelReply:
+    from edgekernelbench.ir.printer import kernel_hash
+
+    checked = check_text(job.text, job.interface)
+    seconds = checked.seconds
+    digest = None if checked.kernel is None else kernel_hash(checked.kernel)
+
+    def reply(outcome: Outcome, found: tuple[Diagnostic, ...], message: str = "") -> KernelReply:
+        dicts = tuple(_cut(d.as_dict(job.text)) for d in found)
+        return KernelReply(
+            outcome=outcome, kernel_hash=digest, message=message, diagnostics=dicts, seconds=seconds
+        )
+
+    found = checked.diagnostics
+    if not checked.ok:
+        errors = [d for d in found if d.severity == "error"]
+        misfit = all(d.rule is HEADER_TENSOR for d in errors)
+        return reply("wrong_shape_or_dtype" if misfit else "invalid_ir", found)
+    assert checked.kernel is not None and checked.program is not None
+    tensors = (*checked.program.inputs, *checked.program.outputs)
+    missing = sorted({t.dtype.value for t in tensors} & set(job.target.dtypes_missing))
+    if missing:
+        message = f"target '{job.target.name}' cannot compute with {', '.join(missing)}"
+        return reply("unsupported", found, message)
+    compiler = _load(job.compiler)()
+    began = time.perf_counter()
+    built = compiler.compile(checked.kernel, checked.program, job.target, Path.cwd())
+    seconds["compile"] = time.perf_counter() - began
+    return reply("compile_error" if built.artifact is None else "built", found + built.diagnostics)
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 (hex) of a text that does not parse."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _cut(diagnostic: dict[str, Any]) -> dict[str, Any]:
+    """Bounded, so that a reply fits its cap whatever the text holds."""
+    return {
+        key: value[:_MAX_TEXT]
+        if isinstance(value, str)
+        else [line[:_MAX_TEXT] for line in value[:8]]
+        if isinstance(value, list) and all(isinstance(line, str) for line in value)
+        else value
+        for key, value in diagnostic.items()
+    }
+
+
+def build_baseline(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
+    """Worker entry: payload is a `BaselineJob`, the reply a `BaselineReply`."""
+    from edgekernelbench.baselines.base import Materials, Recipe
+
+    job = BaselineJob.model_validate(payload)
+    materials = Materials.model_validate_json(_read(fds[0]))
+    if len(fds) > 1:
+        materials = materials.model_copy(update={"twin": _read(fds[1])})
+    baseline = importlib.import_module(job.module).BASELINE
+    outcome = baseline.prepare(materials, job.target, Path.cwd())
+    if isinstance(outcome, Recipe):
+        reply = BaselineReply(recipe=outcome.model_dump_json())
+    else:
+        reply = BaselineReply(unavailable=outcome.reason[:_MAX_TEXT])
+    wire.send(connection, reply.model_dump())
+
+
+def _read(fd: int) -> bytes:
+    return os.pread(fd, os.fstat(fd).st_size, 0)
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)

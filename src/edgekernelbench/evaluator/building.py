@@ -1,0 +1,261 @@
+"""The parent's side of compiling: candidates into throw-away folders, baselines into the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+import edgekernelbench
+from edgekernelbench.baselines.base import Materials, Recipe, Unavailable
+from edgekernelbench.baselines.registry import load_baseline
+from edgekernelbench.compilers.base import Manifest
+from edgekernelbench.evaluator.buildchild import (
+    BaselineJob,
+    BaselineReply,
+    KernelJob,
+    KernelReply,
+)
+from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer
+from edgekernelbench.evaluator.machinery import Machinery
+from edgekernelbench.evaluator.regions import Sealed
+from edgekernelbench.evaluator.sandbox import Limits
+from edgekernelbench.evaluator.settings import EvalSettings
+from edgekernelbench.evaluator.static import Interface
+from edgekernelbench.targets.model import Target
+
+_MANIFEST_CAP = 64 << 20
+_REPLY_CAP = 4 << 20
+
+_Form = TypeVar("_Form", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltKernel:
+    """What came of a text. ``manifest`` is there exactly when ``reply.outcome`` is ``built``."""
+
+    reply: KernelReply
+    manifest: Manifest | None
+    misfit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltBaseline:
+    """A folder of the cache and how to run it."""
+
+    folder: Path
+    recipe: Recipe
+
+
+class Builder:
+    """Compiles in limited children of one fork server."""
+
+    def __init__(
+        self,
+        server: ForkServer,
+        machinery: Machinery,
+        target: Target,
+        settings: EvalSettings,
+        cache: Path,
+    ) -> None:
+        self._server = server
+        self._machinery = machinery
+        self._target = target
+        self._settings = settings
+        self._cache = cache
+
+    def kernel(self, text: str, interface: Interface | None, folder: Path) -> BuiltKernel:
+        """Builds a candidate into an existing empty folder.
+
+        Raises:
+            ChildLost: when the compile child gives no usable answer.
+        """
+        job = KernelJob(
+            text=text,
+            interface=interface,
+            target=self._target,
+            compiler=self._machinery.compiler,
+        )
+        entry, payload = self._machinery.build_kernel, job.model_dump(mode="json")
+        reply = self._ask(entry, payload, folder, self._settings.compile_s, KernelReply)
+        if reply.outcome != "built":
+            return BuiltKernel(reply, None)
+        try:
+            manifest = read_manifest(folder)
+        except (OSError, ValueError) as error:
+            raise ChildLost("bad_reply", f"unusable artifact: {error}") from error
+        misfit = "" if interface is None else fits(manifest, interface)
+        return BuiltKernel(reply, manifest, misfit)
+
+    def _ask(
+        self,
+        entry: str,
+        payload: dict[str, Any],
+        folder: Path,
+        timeout: float,
+        form: type[_Form],
+        fds: tuple[int, ...] = (),
+    ) -> _Form:
+        limits = Limits(
+            memory_bytes=self._settings.compile_memory_bytes,
+            cpu_seconds=int(timeout * 2) + 10,
+            processes=True,
+        )
+        worker = self._server.start(entry, payload, limits, folder, fds)
+        try:
+            reply = worker.reply(timeout, _REPLY_CAP)
+            return form.model_validate(reply)
+        except ValidationError as error:
+            raise ChildLost("bad_reply", "an answer out of form") from error
+        finally:
+            worker.close()
+
+    # ------------------------------------------------------------ baselines
+    def baseline(self, name: str, materials: Materials) -> BuiltBaseline | Unavailable:
+        """A baseline from the cache, or built into it.
+
+        Raises:
+            ChildLost: when the compile child gives no usable answer.
+        """
+        module = self._machinery.baselines[name]
+        version = load_baseline(module).version
+        key = cache_key(name, version, materials, self._target)
+        folder = self._cache / "baselines" / key
+        found = _read_cached(folder)
+        if found is not None:
+            return found
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{key[:16]}-", dir=folder.parent))
+        try:
+            outcome = self._build_baseline(name, module, materials, scratch)
+            _store(scratch, folder, outcome)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        found = _read_cached(folder)
+        if found is None:
+            raise ChildLost("bad_reply", f"baseline {name}: unusable result")
+        return found
+
+    def _build_baseline(
+        self, name: str, module: str, materials: Materials, folder: Path
+    ) -> BaselineReply:
+        job = BaselineJob(baseline=name, module=module, target=self._target)
+        described = materials.model_dump_json(exclude={"twin"}).encode()
+        regions = [Sealed(described)]
+        if materials.twin is not None:
+            regions.append(Sealed(materials.twin))
+        try:
+            return self._ask(
+                self._machinery.build_baseline,
+                job.model_dump(mode="json"),
+                folder,
+                self._settings.baseline_compile_s,
+                BaselineReply,
+                tuple(region.fd for region in regions),
+            )
+        finally:
+            for region in regions:
+                region.close()
+
+
+# ---------------------------------------------------------------- manifests
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of an artifact that a child wrote.
+
+    Raises:
+        OSError, ValueError: it is missing, too large, out of form, or names a library that is
+            not a plain file beside it.
+    """
+    file = folder / "manifest.json"
+    if file.is_symlink() or file.stat().st_size > _MANIFEST_CAP:
+        raise ValueError("the manifest is no plain file of reasonable size")
+    manifest = Manifest.model_validate_json(file.read_bytes())
+    library = folder / manifest.library
+    plain = Path(manifest.library).name == manifest.library
+    if not plain or library.is_symlink() or not library.is_file():
+        raise ValueError("the library is no plain file beside the manifest")
+    return manifest
+
+
+def fits(manifest: Manifest, interface: Interface) -> str:
+    """What in an artifact differs from the task, in one line; empty when it fits."""
+    roles = {"input": "input", "const": "const", "output": "output"}
+    wanted = {p.name: p for p in interface.ports}
+    arguments = [a for a in manifest.arguments if a.role in roles]
+    for argument in arguments:
+        port = wanted.get(argument.name)
+        if port is None:
+            return f"the artifact has an {argument.role} '{argument.name}' that the task has not"
+        if (argument.dtype, argument.shape, argument.role) != (port.dtype, port.shape, port.role):
+            return f"the artifact's '{argument.name}' is {argument.dtype.value}{argument.shape}"
+    missing = {p.name for p in interface.ports if p.role == "output"} - {a.name for a in arguments}
+    return f"the artifact lacks {', '.join(sorted(missing))}" if missing else ""
+
+
+# ---------------------------------------------------------------- cache
+def cache_key(name: str, version: int, materials: Materials, target: Target) -> str:
+    """SHA-256 (hex) over all that decides how a baseline comes out."""
+    described = {
+        "baseline": name,
+        "version": version,
+        "source": _source_digest(),
+        "packages": {p: _version(p) for p in ("apache-tvm", "onnx", "onnxruntime")},
+        "target": target.model_dump(mode="json"),
+        "materials": materials.model_dump(mode="json", exclude={"twin"}),
+        "twin": None if materials.twin is None else hashlib.sha256(materials.twin).hexdigest(),
+    }
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
+@functools.cache
+def _source_digest() -> str:
+    """Of this package's own code that builds things: a change makes older builds stale."""
+    digest = hashlib.sha256()
+    root = Path(edgekernelbench.__file__).parent
+    for part in ("ir", "lowering", "compilers", "baselines", "targets"):
+        for file in sorted((root / part).rglob("*")):
+            if file.suffix in (".py", ".lark"):
+                digest.update(str(file.relative_to(root)).encode())
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _store(scratch: Path, folder: Path, outcome: BaselineReply) -> None:
+    """Completes a build and moves it into place; whoever was first wins."""
+    if outcome.recipe is not None:
+        (scratch / "recipe.json").write_text(outcome.recipe)
+    elif outcome.unavailable is not None:
+        (scratch / "unavailable.txt").write_text(outcome.unavailable)
+    else:
+        raise ChildLost("bad_reply", "neither a recipe nor a reason")
+    with contextlib.suppress(OSError):
+        scratch.rename(folder)
+
+
+def _read_cached(folder: Path) -> BuiltBaseline | Unavailable | None:
+    with contextlib.suppress(OSError):
+        return Unavailable((folder / "unavailable.txt").read_text())
+    try:
+        recipe = Recipe.model_validate_json((folder / "recipe.json").read_bytes())
+    except OSError:
+        return None
+    except ValueError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+    return BuiltBaseline(folder, recipe)

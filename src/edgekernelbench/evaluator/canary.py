@@ -1,0 +1,143 @@
+"""The canary: a kernel known to be good, built and run like any candidate.
+
+After a crash it tells a broken kernel from a broken device. Its time is the launch overhead.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edgekernelbench.evaluator.contestant import Failure
+from edgekernelbench.evaluator.forkserver import ChildLost
+from edgekernelbench.evaluator.judge import Judge, WrongResult
+from edgekernelbench.evaluator.machinery import CANARY_SIZE
+from edgekernelbench.evaluator.runchild import Sample
+from edgekernelbench.evaluator.static import Interface
+from edgekernelbench.evaluator.task import Arrays, Pool
+from edgekernelbench.evaluator.timing import Entrant, Meter
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.suite.correctness import Correctness
+from edgekernelbench.suite.model import TensorSpec
+from edgekernelbench.suite.tolerance import compare
+
+if TYPE_CHECKING:
+    from edgekernelbench.evaluator.evaluator import Evaluator
+
+
+class CanaryTask:
+    """``y = 2x + 1`` on a few numbers; an `EvalTask`."""
+
+    id = "canary"
+    dtype = "f32"
+    tolerance = "f32_elementwise"
+    flops = 2 * CANARY_SIZE
+    bytes_touched = 8 * CANARY_SIZE
+    sizes: Mapping[str, int | float] = {"N": CANARY_SIZE}
+    input_specs = (TensorSpec(name="x", dtype=DType.F32, shape=(CANARY_SIZE,)),)
+    output_specs = (TensorSpec(name="y", dtype=DType.F32, shape=(CANARY_SIZE,)),)
+
+    def header(self) -> str:
+        return f"kernel canary[N={CANARY_SIZE}](x: f32[N]) -> (y: f32[N])"
+
+    def canonical(self) -> str:
+        raise FileNotFoundError
+
+    def inputs(self, seed: int, const_seed: int | None = None) -> Arrays:
+        rng = np.random.default_rng(seed)
+        return {"x": rng.standard_normal(CANARY_SIZE).astype(np.float32)}
+
+    def truth(self, inputs: Mapping[str, np.ndarray], *, cache: bool = True) -> Arrays:
+        return {"y": inputs["x"].astype(np.float64) * 2 + 1}
+
+    def twin(self, inputs: Mapping[str, np.ndarray]) -> None:
+        return None
+
+    def compare(
+        self, outputs: Mapping[str, np.ndarray], truth: Mapping[str, np.ndarray]
+    ) -> Correctness:
+        return compare(outputs, truth, "f32_elementwise")
+
+
+class Canary:
+    """Builds lazily and keeps the build; every run is in a fresh process."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self._task = CanaryTask()
+        self._folder: Path | None = None
+        self._overhead_us: float | None = None
+
+    def complaint(self, rebuild: bool = False) -> str | None:
+        """Why compiling or running a good kernel fails on this device now; None when it works.
+
+        Args:
+            rebuild: also compile it anew.
+        """
+        if rebuild:
+            self.close()
+        try:
+            self._measure(rounds=0)
+        except (ChildLost, Failure, WrongResult) as error:
+            return f"a kernel known to be good fails, too: {error}"
+        return None
+
+    def overhead_us(self) -> float:
+        """Microseconds of a call that does next to nothing; measured once.
+
+        Raises:
+            ChildLost, Failure, WrongResult: when the canary fails.
+        """
+        if self._overhead_us is None:
+            self._overhead_us = self._measure(rounds=9)
+        return self._overhead_us
+
+    def _measure(self, rounds: int) -> float:
+        folder = self._built()
+        settings = self._evaluator.settings
+        pool = Pool(self._task, settings.input_sets)
+        contestant = self._evaluator.kernel_contestant("canary", folder, self._task)
+        try:
+            contestant.bind(pool, random.getrandbits(64), settings.run_s)
+            judge = Judge(self._task, pool, contestant)
+            entrant = Entrant(contestant, True, judge.look)
+            meter = Meter(settings, settings.input_sets, random.Random())
+            meter.first(entrant)
+            calls = entrant.series.calls
+            sample = Sample(set=0, poison=0, lead=1, calls=calls)
+            times = [contestant.run([sample])[0] / 1e3 / calls for _ in range(rounds)]
+            return sorted(times)[len(times) // 2] if times else 0.0
+        finally:
+            contestant.close()
+            pool.close()
+
+    def _built(self) -> Path:
+        if self._folder is None:
+            folder = Path(tempfile.mkdtemp(prefix="edgekernelbench-canary-"))
+            text = self._evaluator.machinery.canary
+            try:
+                built = self._evaluator.builder.kernel(text, Interface.of(self._task), folder)
+                if built.manifest is None or built.misfit:
+                    why = built.misfit or _first_message(built.reply.diagnostics)
+                    raise ChildLost("bad_reply", f"the canary does not compile: {why}")
+            except ChildLost:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            self._folder = folder
+        return self._folder
+
+    def close(self) -> None:
+        """Forgets the build. May be called again."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def _first_message(diagnostics: tuple[dict, ...]) -> str:
+    return str(diagnostics[0].get("message")) if diagnostics else "no reason given"

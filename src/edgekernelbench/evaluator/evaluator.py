@@ -1,0 +1,155 @@
+"""`Evaluator`: the warm state of one target. `evaluate`: one kernel, start to verdict."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from filelock import FileLock
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.building import Builder
+from edgekernelbench.evaluator.canary import Canary
+from edgekernelbench.evaluator.contestant import Contestant, Program
+from edgekernelbench.evaluator.forkserver import ForkServer
+from edgekernelbench.evaluator.machinery import Machinery, machinery
+from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.sandbox import Limits
+from edgekernelbench.evaluator.session import TaskSession
+from edgekernelbench.evaluator.settings import EvalSettings
+from edgekernelbench.evaluator.task import EvalTask, ports
+from edgekernelbench.targets.host import cache_folder
+from edgekernelbench.targets.model import Target
+
+_SLACK_BYTES = 2 << 30
+"""Address space of a run child beside the target's memory: thread stacks and allocator arenas
+reserve much more than they use."""
+
+
+class Evaluator:
+    """Evaluates kernels on one target; keeps fork servers, the canary and builds of baselines.
+
+    A context manager. Sessions of one evaluator may be used from several threads: the device lock
+    lets one evaluation at a time run, across processes too.
+
+    Args:
+        target: the device. Only this host, for now.
+        settings: of every evaluation.
+        cache_dir: where builds of baselines and locks lie; the user's cache folder if left out.
+        machinery: other plugs than the real ones.
+
+    Raises:
+        UsageError: for a target that cannot be run here, or a baseline that does not exist.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        settings: EvalSettings | None = None,
+        cache_dir: Path | None = None,
+        machinery: Machinery | None = None,
+    ) -> None:
+        if target.backend != "llvm" or target.mtriple is not None:
+            raise UsageError(
+                f"target {target.name!r} cannot be run here", "evaluations run on llvm, this host"
+            )
+        self.settings = settings or EvalSettings()
+        threads = self.settings.threads or target.threads
+        self.target = target.model_copy(update={"threads": threads})
+        self.machinery = machinery or _machinery(threads)
+        unknown = [b for b in self.settings.baselines if b not in self.machinery.baselines]
+        if unknown:
+            known = ", ".join(self.machinery.baselines)
+            raise UsageError(f"no baseline {unknown[0]!r}", f"there are {known}")
+        self.cache_dir = cache_dir or default_cache()
+        self._servers = {name: ForkServer(spec) for name, spec in self.machinery.servers.items()}
+        self.builder = Builder(
+            self._servers["compile"], self.machinery, self.target, self.settings, self.cache_dir
+        )
+        self.canary = Canary(self)
+        self._sessions: dict[str, TaskSession] = {}
+        self._guard = threading.Lock()
+
+    # ------------------------------------------------------------ use
+    def session(self, workload: EvalTask) -> TaskSession:
+        """A session for many evaluations of one task; close it, or use it as a context manager."""
+        return TaskSession(self, workload)
+
+    def evaluate(self, kernel_text: str, workload: EvalTask) -> Evaluation:
+        """One evaluation in a session of its own."""
+        with self.session(workload) as session:
+            return session.evaluate(kernel_text)
+
+    def warm(self) -> None:
+        """Starts the fork servers and the canary, so that the first evaluation is not slower.
+
+        Raises:
+            ChildLost, Failure, WrongResult: when the device does not work.
+        """
+        for server in self._servers.values():
+            server.warm()
+        with self.device_lock():
+            self.canary.overhead_us()
+
+    # ------------------------------------------------------------ for sessions
+    def device_lock(self) -> FileLock:
+        """Held by whoever compiles for or runs on the target."""
+        folder = self.cache_dir / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / f"{self.target.name}.lock")
+
+    def kernel_contestant(self, name: str, folder: Path, task: EvalTask) -> Contestant:
+        """A contestant for a compiled kernel in ``folder``, limited like any candidate."""
+        program = Program(folder, self.machinery.runners["tvm-library"], {})
+        return self.contestant(name, program, task, candidate=True)
+
+    def contestant(
+        self, name: str, program: Program, task: EvalTask, candidate: bool = False
+    ) -> Contestant:
+        limits = Limits(file_bytes=1 << 20)
+        if candidate:
+            limits = Limits(
+                memory_bytes=self.target.memory_bytes + _SLACK_BYTES,
+                cpu_seconds=int(self.settings.total_run_s * self.target.threads) + 30,
+                file_bytes=1 << 20,
+            )
+        server = self._servers[program.plug.server]
+        return Contestant(name, program, server, ports(task), limits, self.settings.run_s)
+
+    # ------------------------------------------------------------ life
+    def close(self) -> None:
+        """Ends every process. May be called again."""
+        self.canary.close()
+        for server in self._servers.values():
+            server.close()
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+_machinery = machinery
+
+
+def default_cache() -> Path:
+    """``$EDGEKERNELBENCH_CACHE``, or the user's cache folder."""
+    chosen = os.environ.get("EDGEKERNELBENCH_CACHE")
+    return Path(chosen) if chosen else cache_folder()
+
+
+def evaluate(
+    kernel_text: str, workload: EvalTask, target: Target, settings: EvalSettings | None = None
+) -> Evaluation:
+    """Compiles, checks and times one kernel beside the baselines, in fresh processes.
+
+    Starting the processes takes seconds; for more than one kernel keep an `Evaluator`.
+
+    Raises:
+        UsageError: see `Evaluator`.
+    """
+    with Evaluator(target, settings=settings) as evaluator:
+        return evaluator.evaluate(kernel_text, workload)

@@ -1,0 +1,90 @@
+"""The plugs of an evaluator: fork servers, compiler, runners, baselines, and the canary.
+
+`machinery` gives the real ones. Everything is named by text (``module:thing``) and imported in
+the process that uses it; tests put fakes in their place.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from edgekernelbench.baselines.base import RunnerKind
+from edgekernelbench.evaluator.forkserver import ServerSpec
+
+ServerName = Literal["compile", "run", "ort"]
+
+CANARY = """
+kernel canary[N=64](x: f32[N]) -> (y: f32[N]) {
+  compute { y[i] = x[i] * 2 + 1 }
+}
+"""
+"""Known to be good. Its time is the launch overhead; its failure means the device is broken."""
+
+CANARY_SIZE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerPlug:
+    """Which server forks the process, and what makes the runner there (folder, options)."""
+
+    server: ServerName
+    factory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """See the module. ``compiler`` is ``module:Class``; ``baselines`` maps names to modules."""
+
+    servers: Mapping[ServerName, ServerSpec]
+    compiler: str
+    runners: Mapping[RunnerKind, RunnerPlug]
+    baselines: Mapping[str, str]
+    canary: str = CANARY
+    build_kernel: str = "edgekernelbench.evaluator.buildchild:build_kernel"
+    build_baseline: str = "edgekernelbench.evaluator.buildchild:build_baseline"
+
+
+def machinery(threads: int) -> Machinery:
+    """TVM for kernels, the registered baselines, ``threads`` cores for every contestant."""
+    from edgekernelbench.baselines.registry import BASELINES
+
+    here = "edgekernelbench.evaluator.preload"
+    run_env = {"TVM_NUM_THREADS": str(threads), "TVM_THREAD_POOL_SPIN_COUNT": str(spin_count())}
+    return Machinery(
+        servers={
+            "compile": ServerSpec("compile", (f"{here}:compile_side",), {}),
+            "run": ServerSpec("run", (f"{here}:run_side",), run_env),
+            "ort": ServerSpec("ort", (f"{here}:ort_side",), {}),
+        },
+        compiler="edgekernelbench.compilers.tvm:TvmCompiler",
+        runners={
+            "tvm-library": RunnerPlug("run", "edgekernelbench.evaluator.runners:tvm_library"),
+            "relax": RunnerPlug("run", "edgekernelbench.compilers.tvm.execute:LoadedRelax"),
+            "ort": RunnerPlug("ort", "edgekernelbench.baselines.ort:OrtRunner"),
+        },
+        baselines=BASELINES,
+    )
+
+
+SPIN_SECONDS = 0.0005
+"""How long idle worker threads of a contestant spin before they sleep. By default TVM's spin for
+150 ms and ONNX Runtime's for 30 ms, which would take a core from the next contestant. This
+outlasts the gaps between the calls of a sample, so a contestant's own time stays the same."""
+
+
+def spin_count() -> int:
+    """Spins of TVM's thread pool that take about `SPIN_SECONDS`; each yields the processor."""
+    rounds = 500
+    best = min(_seconds_of_yields(rounds) for _ in range(3))
+    return max(100, min(300_000, int(SPIN_SECONDS * rounds / best)))
+
+
+def _seconds_of_yields(rounds: int) -> float:
+    began = time.perf_counter()
+    for _ in range(rounds):
+        os.sched_yield()
+    return time.perf_counter() - began

@@ -1,0 +1,164 @@
+"""The measurement of one candidate against the baselines, and the figures that come of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from edgekernelbench.evaluator.contestant import Failure
+from edgekernelbench.evaluator.judge import Judge, WrongResult
+from edgekernelbench.evaluator.model import BaselineResult, Performance
+from edgekernelbench.evaluator.parentclock import parent_us
+from edgekernelbench.evaluator.plausible import implausible
+from edgekernelbench.evaluator.rivals import Rival
+from edgekernelbench.evaluator.statistics import estimate, speedup
+from edgekernelbench.evaluator.task import Pool
+from edgekernelbench.evaluator.timing import Entrant, Meter
+from edgekernelbench.targets.peaks import load_peaks
+
+if TYPE_CHECKING:
+    from edgekernelbench.evaluator.attempt import Attempt
+    from edgekernelbench.evaluator.session import TaskSession
+
+TIMER = "perf_counter_ns/child"
+
+
+class Match:
+    """Candidate and baselines in one interleaved measurement."""
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        session: TaskSession,
+        pool: Pool,
+        judge: Judge,
+        source: random.Random,
+    ) -> None:
+        self._attempt = attempt
+        self._session = session
+        self._evaluator = session.evaluator
+        self._pool = pool
+        self._meter = Meter(self._evaluator.settings, len(pool.sets), source)
+        self.candidate = Entrant(judge.contestant, True, self._timed(judge))
+        self._entrants: dict[str, Entrant] = {}
+        self._parent_us: float | None = None
+        self._reached = False
+
+    def _timed(self, judge: Judge) -> Callable[[int], None]:
+        def look(number: int) -> None:
+            with self._attempt.step("check"):
+                judge.look(number)
+
+        return look
+
+    # ------------------------------------------------------------ measuring
+    def first_call(self) -> None:
+        """Raises `WrongResult` or `Failure` for the candidate."""
+        with self._attempt.step("first"):
+            self._meter.first(self.candidate)
+
+    def play(self) -> None:
+        """Measures everybody. Raises `WrongResult` or `Failure` for the candidate."""
+        others = []
+        with self._attempt.step("baselines"):
+            for rival in self._session.rivals.ready(self._pool):
+                entrant = self._enter(rival)
+                if entrant is not None:
+                    others.append(entrant)
+        with self._attempt.step("measure"):
+            self._reached = self._meter.rounds(self.candidate, others, self._dropped)
+        with self._attempt.step("audit"):
+            median_us = self.candidate.series.median_us
+            self._parent_us = parent_us(self.candidate.runs, median_us)
+
+    def _enter(self, rival: Rival) -> Entrant | None:
+        assert rival.contestant is not None
+        judge = Judge(self._session.task, self._pool, rival.contestant)
+        entrant = Entrant(rival.contestant, rival.scored, self._timed(judge))
+        self._entrants[rival.name] = entrant
+        try:
+            self._meter.first(entrant)
+        except (Failure, WrongResult) as error:
+            self._dropped(entrant, error)
+            return None
+        return entrant
+
+    def _dropped(self, entrant: Entrant, error: Exception) -> None:
+        name = next(n for n, e in self._entrants.items() if e is entrant)
+        del self._entrants[name]
+        rival = next(r for r in self._session.rivals.all if r.name == name)
+        if not isinstance(error, Failure | WrongResult):
+            raise error
+        status = "wrong_result" if isinstance(error, WrongResult) else "failed"
+        rival.fails(status, str(error))
+
+    # ------------------------------------------------------------ figures
+    def performance(self) -> Performance:
+        series = self.candidate.series
+        times = estimate(list(series.rounds.values()))
+        overhead = self._evaluator.canary.overhead_us()
+        return Performance(
+            median_us=times.median,
+            low_us=times.low,
+            high_us=times.high,
+            samples_us=tuple(round(us, 4) for us in series.samples),
+            timer=TIMER,
+            rounds=len(series.rounds),
+            calls_per_sample=series.calls,
+            threads=self._evaluator.target.threads,
+            launch_overhead_us=overhead,
+            overhead_dominated=overhead > times.median / 4,
+            interval_reached=self._reached,
+        )
+
+    def baseline_results(self) -> dict[str, BaselineResult]:
+        out = {}
+        for rival in self._session.rivals.all:
+            entrant = self._entrants.get(rival.name)
+            if entrant is None:
+                out[rival.name] = rival.without_figures()
+            else:
+                out[rival.name] = self._result(rival, entrant)
+        return out
+
+    def _result(self, rival: Rival, entrant: Entrant) -> BaselineResult:
+        series = entrant.series
+        times = estimate(list(series.rounds.values()))
+        ratio = speedup(series.rounds, self.candidate.series.rounds)
+        return BaselineResult(
+            status="measured",
+            scored=rival.scored,
+            median_us=times.median,
+            low_us=times.low,
+            high_us=times.high,
+            speedup=ratio.median,
+            speedup_low=ratio.low,
+            speedup_high=ratio.high,
+            route=rival.route,
+            notes=rival.notes,
+            samples_us=tuple(round(us, 4) for us in series.samples),
+            rounds=len(series.rounds),
+            calls_per_sample=series.calls,
+        )
+
+    def best(self, results: dict[str, BaselineResult]) -> str | None:
+        """The fastest scored baseline that was measured."""
+        times = {
+            name: result.median_us
+            for name, result in results.items()
+            if result.scored and result.median_us is not None
+        }
+        return min(times, key=lambda name: times[name]) if times else None
+
+    def suspicion(self, performance: Performance) -> str:
+        """Why the candidate's time cannot be true; empty when it can."""
+        target = self._evaluator.target
+        return implausible(
+            self._session.task,
+            performance.median_us,
+            performance.launch_overhead_us,
+            self._parent_us,
+            load_peaks(target),
+            self._evaluator.settings.roofline_slack,
+        )

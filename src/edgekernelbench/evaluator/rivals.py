@@ -1,0 +1,119 @@
+"""The baselines that a task's candidates run against, kept warm."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from edgekernelbench.baselines.base import Materials, Unavailable
+from edgekernelbench.baselines.registry import load_baseline
+from edgekernelbench.evaluator.contestant import Contestant, Failure, Program
+from edgekernelbench.evaluator.forkserver import ChildLost
+from edgekernelbench.evaluator.model import BaselineResult, BaselineStatus
+from edgekernelbench.evaluator.task import EvalTask, Pool, materials
+
+if TYPE_CHECKING:
+    from edgekernelbench.evaluator.evaluator import Evaluator
+
+_BUILD_TRIES = 2
+
+
+@dataclass(slots=True)
+class Rival:
+    """One baseline.
+
+    Attributes:
+        contestant: there once it is built.
+        status, message: why there is no number, as far as that is known.
+        lasting: the reason will not go away in this session.
+    """
+
+    name: str
+    scored: bool
+    contestant: Contestant | None = None
+    route: str = ""
+    notes: tuple[str, ...] = ()
+    status: BaselineStatus = "failed"
+    message: str = ""
+    lasting: bool = False
+    tries: int = 0
+
+    def fails(self, status: BaselineStatus, message: str, lasting: bool = False) -> None:
+        self.status, self.message, self.lasting = status, message[:1000], lasting
+
+    def without_figures(self) -> BaselineResult:
+        """What the record says of it when there is no number."""
+        return BaselineResult(
+            status=self.status,
+            scored=self.scored,
+            route=self.route,
+            notes=self.notes,
+            message=self.message,
+        )
+
+
+class Rivals:
+    """Builds baselines when first needed, and keeps their processes between evaluations."""
+
+    def __init__(self, evaluator: Evaluator, task: EvalTask) -> None:
+        self._evaluator = evaluator
+        self._task = task
+        self._materials: Materials | None = None
+        modules = evaluator.machinery.baselines
+        self.all = [
+            Rival(name, load_baseline(modules[name]).scored)
+            for name in evaluator.settings.baselines
+        ]
+
+    def ready(self, pool: Pool) -> Iterator[Rival]:
+        """Those that can be measured now, each with a process bound to ``pool``."""
+        for rival in self.all:
+            if rival.contestant is None and not rival.lasting:
+                self._build(rival)
+            if rival.contestant is not None and self._bind(rival, pool):
+                yield rival
+
+    def _build(self, rival: Rival) -> None:
+        if self._materials is None:
+            self._materials = materials(self._task)
+        rival.tries += 1
+        module = self._evaluator.machinery.baselines[rival.name]
+        reason = load_baseline(module).available(self._materials, self._evaluator.target)
+        if reason is not None:
+            rival.fails("unavailable", reason, lasting=True)
+            return
+        try:
+            built = self._evaluator.builder.baseline(rival.name, self._materials)
+        except ChildLost as lost:
+            message = f"not built: {lost.detail} {lost.log[-300:]}".strip()
+            rival.fails("failed", message, lasting=rival.tries >= _BUILD_TRIES)
+            return
+        if isinstance(built, Unavailable):
+            rival.fails("unavailable", built.reason, lasting=True)
+            return
+        recipe = built.recipe
+        plug = self._evaluator.machinery.runners[recipe.kind]
+        twin = self._materials.twin is not None and recipe.kind in ("ort", "relax")
+        program = Program(built.folder, plug, recipe.options, wants_twin=twin)
+        rival.route, rival.notes = recipe.route, recipe.notes
+        rival.contestant = self._evaluator.contestant(rival.name, program, self._task)
+
+    def _bind(self, rival: Rival, pool: Pool) -> bool:
+        contestant = rival.contestant
+        assert contestant is not None
+        if contestant.is_bound_to(pool):
+            return True
+        try:
+            limit = self._evaluator.settings.baseline_compile_s
+            contestant.bind(pool, random.getrandbits(64), limit)
+        except Failure as failure:
+            rival.fails("failed", failure.detail)
+            return False
+        return True
+
+    def close(self) -> None:
+        for rival in self.all:
+            if rival.contestant is not None:
+                rival.contestant.close()

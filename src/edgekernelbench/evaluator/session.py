@@ -1,0 +1,85 @@
+"""A session: many evaluations of one task, with inputs, truths and baselines kept warm."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgekernelbench.evaluator.attempt import Attempt
+from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.rivals import Rivals
+from edgekernelbench.evaluator.static import Interface
+from edgekernelbench.evaluator.task import EvalTask, Pool
+
+if TYPE_CHECKING:
+    from edgekernelbench.evaluator.evaluator import Evaluator
+
+
+class TaskSession:
+    """Evaluates kernels for one task.
+
+    Constants and inputs are drawn in secret and used for `EvalSettings.pool_evaluations`
+    evaluations, then drawn anew; `redraw` does so at once. The baselines' processes live as long
+    as the session, and are restarted when they die. Not for use by several threads at a time.
+    """
+
+    def __init__(self, evaluator: Evaluator, task: EvalTask) -> None:
+        self.evaluator = evaluator
+        self.task = task
+        self.interface = Interface.of(task)
+        self.rivals = Rivals(evaluator, task)
+        self._pool: Pool | None = None
+
+    def evaluate(self, kernel_text: str) -> Evaluation:
+        """The verdict on a kernel. Whatever the text does, this returns."""
+        asked = time.perf_counter()
+        with self.evaluator.device_lock():
+            waited = time.perf_counter() - asked
+            folder = Path(tempfile.mkdtemp(prefix="edgekernelbench-"))
+            try:
+                attempt = Attempt(self, kernel_text, folder)
+                return attempt.run().model_copy(update={"lock_wait_seconds": round(waited, 6)})
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def redraw(self) -> None:
+        """Forgets the present draws: the next evaluation has constants and inputs of its own."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def pool(self) -> Pool:
+        """The draws for the next evaluation.
+
+        Raises:
+            InvalidReference: see `Pool`.
+        """
+        settings = self.evaluator.settings
+        if self._pool is not None and self._pool.age >= settings.pool_evaluations:
+            self.redraw()
+        if self._pool is None:
+            self._pool = Pool(self.task, settings.input_sets)
+        self._pool.age += 1
+        return self._pool
+
+    def random_source(self) -> tuple[int, random.Random]:
+        """A fresh seed and what it drives: order, fillings, looks."""
+        fixed = self.evaluator.settings.order_seed
+        seed = secrets.randbits(62) if fixed is None else fixed
+        return seed, random.Random(seed)
+
+    def close(self) -> None:
+        """Ends the baselines' processes and frees the inputs. May be called again."""
+        self.rivals.close()
+        self.redraw()
+
+    def __enter__(self) -> TaskSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

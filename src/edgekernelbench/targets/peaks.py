@@ -1,0 +1,86 @@
+"""Measured peaks of a target: what no kernel on it can beat. Measured by `evaluator.peaks`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from edgekernelbench.targets.host import cache_folder
+from edgekernelbench.targets.model import Target
+
+
+class Bandwidth(BaseModel):
+    """Bytes read and written per second by a kernel that touches ``working_set`` bytes a call."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    working_set: int
+    bytes_per_s: float
+    kernel: str
+
+
+class Peaks(BaseModel):
+    """The best that kernels of our own reached on a target.
+
+    Attributes:
+        flops_f32: operations a second of register-tiled f32 multiply-adds, each counting 2.
+        bandwidths: by working set, in ascending order; the last is memory's where the working set
+            exceeds the last-level cache.
+        kernels: name of each measuring kernel to what it reached, for the record.
+        date: when, in UTC.
+        method: how, in words.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: int = 1
+    target: str
+    cpu: str
+    threads: int
+    flops_f32: float
+    bandwidths: tuple[Bandwidth, ...]
+    kernels: dict[str, float]
+    date: str
+    method: str
+
+    @property
+    def memory_bytes_per_s(self) -> float:
+        """Bandwidth at the largest working set."""
+        return self.bandwidths[-1].bytes_per_s
+
+    @property
+    def cache_bytes_per_s(self) -> float:
+        """The highest bandwidth at any working set."""
+        return max(b.bytes_per_s for b in self.bandwidths)
+
+    def bytes_per_s(self, working_set: int) -> float:
+        """The highest bandwidth measured at this working set or a larger one."""
+        fitting = [b.bytes_per_s for b in self.bandwidths if b.working_set >= working_set]
+        return max(fitting, default=self.memory_bytes_per_s)
+
+
+def peaks_file(target: Target, threads: int) -> Path:
+    """Where the peaks of a target are kept."""
+    chosen = os.environ.get("EDGEKERNELBENCH_CACHE")
+    base = Path(chosen) if chosen else cache_folder()
+    return base / "peaks" / f"{target.name}-{target.mcpu or target.backend}-{threads}.json"
+
+
+def load_peaks(target: Target, threads: int | None = None) -> Peaks | None:
+    """The stored peaks, or None when they were never measured or cannot be read."""
+    file = peaks_file(target, threads or target.threads)
+    with contextlib.suppress(OSError, ValueError):
+        return Peaks.model_validate_json(file.read_bytes())
+    return None
+
+
+def store_peaks(target: Target, peaks: Peaks) -> None:
+    """Keeps them for `load_peaks`; a reader sees the old or the new file whole."""
+    file = peaks_file(target, peaks.threads)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_suffix(f".{os.getpid()}")
+    scratch.write_text(peaks.model_dump_json(indent=1) + "\n")
+    scratch.replace(file)
