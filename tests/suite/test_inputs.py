@@ -91,7 +91,7 @@ def test_every_input_has_an_effect(workload: Workload):
 
 @each_workload
 def test_truths_are_in_range_and_vary(workload: Workload):
-    for seed in (21, 22):
+    for seed in (21,):
         truth = workload.truth(workload.inputs(seed), cache=False)
         for spec in workload.output_specs:
             values = truth[spec.name].astype(np.float64)

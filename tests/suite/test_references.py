@@ -71,6 +71,55 @@ def test_twin_agrees(workload: Workload):
             assert verdict.worst_error < 0.5, "a tolerance this tight rejects honest kernels"
 
 
+OTHER_SIZES = {
+    "matmul_nt__01": {"M": 3, "N": 5, "K": 7},
+    "conv2d_nchw__01": {"N": 2, "H": 11, "W": 9, "R": 5, "S": 3, "stride": 3, "pad_h": 2},
+    "conv2d_nhwc__01": {"N": 2, "C": 3, "stride": 1, "pt": 0, "pb": 3, "pl": 2, "pr": 0},
+    "conv2d_pointwise_nchw__02": {"N": 2, "H": 3, "W": 5},
+    "conv2d_transpose_nchw__01": {
+        "N": 2, "C": 3, "H": 5, "W": 7, "K": 4, "R": 3, "S": 4, "stride": 2, "pad": 1, "opad": 1,
+    },
+    "correlation_cost_volume__01": {"N": 2, "H": 5, "W": 30},
+    "depthwise_conv2d_nchw__02": {"N": 2, "C": 6, "R": 3, "S": 2, "stride": 2, "pad": 1},
+    "conv1d_causal_dilated_ncw__01": {"N": 2, "K": 5, "L": 40, "R": 3, "dil": 4},
+    "max_pool2d_nchw__02": {"N": 2, "C": 3, "R": 3, "S": 2, "stride": 2, "pad": 1},
+    "qconv2d_s8s32_nhwc__01": {"H": 9, "W": 7, "K": 5, "stride": 2, "pt": 0, "pb": 2, "pl": 1},
+    "qdepthwise_bias_requant_s8_nhwc__01": {
+        "H": 20, "W": 9, "R": 3, "S": 4, "stride": 2, "pt": 1, "pb": 0, "pl": 1, "pr": 2,
+    },
+    "resize_bilinear_u8_hwc__01": {"H": 15, "W": 12, "OH": 30, "OW": 24},
+    "depth_to_space_nchw__01": {"N": 2, "C": 3, "H": 4, "W": 5, "r": 2},
+    "rope_half_split__01": {"L": 3, "H": 2, "D": 6},
+    "depthwise_separable_nhwc__01": {"K": 5, "stride": 2, "pt": 0, "pb": 2, "pl": 1, "pr": 0},
+    "inverted_residual_se_hswish_nchw__01": {"K": 24, "R": 3, "stride": 2, "res": 0},
+    "gqa_decode_attention__01": {"Hkv": 4, "G": 2, "TK": 9, "D": 8},
+    "relu_linear_attention__01": {"H": 2, "L": 5, "D": 4},
+    "lstm_sequence__01": {"L": 5, "I": 3, "Hd": 4},
+    "admm_mpc_iteration__01": {"n": 5, "m": 2, "Nh": 4, "rho": 1.5, "umin": -0.2},
+    "ds_cnn_kws__01": {"H": 13, "W": 7, "C": 6, "NBk": 2, "NC": 5},
+    "yolov8_c2f__01": {"C": 6, "Q": 4, "K": 5, "Nl": 3, "H": 5, "W": 7},
+    "mobilebert_layer__02": {"L": 5, "C": 12, "Cb": 8, "I": 10, "Hn": 2},
+    "llama_layer_prefill__01": {"L": 6, "C": 12, "Hq": 4, "Hkv": 2, "D": 6, "I": 10},
+    "rnnoise_network__01": {"L": 3, "Hd": 8},
+}  # fmt: skip
+"""Sizes at which a swapped axis, stride or border shows."""
+
+
+@pytest.mark.parametrize("id", OTHER_SIZES)
+def test_twin_agrees_at_other_sizes(id):
+    workload = load_suite().workloads[id].resized(**OTHER_SIZES[id])
+    inputs = workload.inputs(3)
+    outputs = run_twin(workload.twin(inputs), inputs)
+    assert_right(workload, outputs, inputs)
+
+
+@pytest.mark.parametrize("id", OTHER_SIZES)
+def test_canonical_program_agrees_at_other_sizes(id):
+    workload = load_suite().workloads[id].resized(**OTHER_SIZES[id])
+    outputs, inputs = interpret_canonical(workload)
+    assert_right(workload, outputs, inputs)
+
+
 @pytest.mark.parametrize(
     "workload", [w for w in WORKLOADS if w.no_twin_reason is None], ids=lambda w: w.id
 )

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -144,81 +144,77 @@ def _compare_one(
     if output.shape != truth.shape or not truth.size:
         raise ValueError(f"output {name}: shape {output.shape} against {truth.shape}")
     if truth.dtype.kind == "f":
-        return _compare_floats(name, output.astype(np.float64), truth, rule, facts)
-    return _compare_integers(name, output, truth, rule, facts)
+        scored = _score_floats(output.astype(np.float64), truth, rule, facts)
+        return _detail(name, scored, truth, rule)
+    if rule.lsb:
+        rule = replace(rule, matched=1.0 - facts.lsb_share, cap=1.0)
+    return _detail(name, _score_integers(output, truth, rule), truth, rule)
 
 
-def _compare_floats(
-    name: str, output: np.ndarray, truth: np.ndarray, rule: Rule, facts: Facts
-) -> OutputDetail:
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """Element by element: absolute error, error over the allowed one, and what follows."""
+
+    error: np.ndarray
+    scaled: np.ndarray
+    matched: np.ndarray
+    nonfinite: int = 0
+    cosine: float | None = None
+
+
+def _score_floats(output: np.ndarray, truth: np.ndarray, rule: Rule, facts: Facts) -> _Scored:
     finite = np.isfinite(truth)
     agree = np.where(finite, np.isfinite(output), _same_nonfinite(output, truth))
     both = finite & agree
     error = np.full(truth.shape, np.inf)
     error[both] = np.abs(output[both] - truth[both])
     error[~finite & agree] = 0.0
-    allowed = allowed_error(np.where(finite, truth, 0.0), rule, facts)
-    scaled = _ratio(error, allowed)
-    matched = scaled <= 1.0
+    scaled = _ratio(error, allowed_error(np.where(finite, truth, 0.0), rule, facts))
     cosine = _cosine(output[both], truth[both]) if rule.cosine is not None else None
-    return _detail(name, error, scaled, matched, truth, rule, rule.matched, ~agree, cosine)
+    return _Scored(error, scaled, scaled <= 1.0, int((~agree).sum()), cosine)
 
 
-def _compare_integers(
-    name: str, output: np.ndarray, truth: np.ndarray, rule: Rule, facts: Facts
-) -> OutputDetail:
-    """Equal elements match; a step of at most ``rule.lsb`` is a mismatch within the cap."""
+def _score_integers(output: np.ndarray, truth: np.ndarray, rule: Rule) -> _Scored:
+    """Only equal elements match; a step of at most ``rule.lsb`` is within the cap."""
     error = np.abs(output.astype(np.int64) - truth.astype(np.int64)).astype(np.float64)
     scaled = error / rule.lsb if rule.lsb else _ratio(error, np.zeros_like(error))
-    least = 1.0 - facts.lsb_share if rule.lsb else 1.0
-    capped = Rule(matched=least, cap=1.0, lsb=rule.lsb)
-    nothing = np.zeros(truth.shape, bool)
-    return _detail(name, error, scaled, error == 0, truth, capped, least, nothing, None)
+    return _Scored(error, scaled, error == 0)
 
 
-def _detail(
-    name: str,
-    error: np.ndarray,
-    scaled: np.ndarray,
-    matched: np.ndarray,
-    truth: np.ndarray,
-    rule: Rule,
-    least: float,
-    nonfinite: np.ndarray,
-    cosine: float | None,
-) -> OutputDetail:
+def _detail(name: str, scored: _Scored, truth: np.ndarray, rule: Rule) -> OutputDetail:
     nonzero = truth != 0
-    ratios = {
-        "all elements": _share(matched),
-        "elements whose truth is not zero": _share(matched[nonzero]),
-    }
-    worst = _finite(float(scaled.max()))
-    reason = ""
-    if nonfinite.any():
-        reason = f"{int(nonfinite.sum())} elements are NaN or infinite where the truth is not, "
-        reason += "or the other way round"
-    elif worst > rule.cap:
-        reason = f"the worst error is {worst:.3g} times the allowed one; the cap is {rule.cap:g}"
-    elif failing := [part for part, ratio in ratios.items() if ratio < least]:
-        reason = f"only {ratios[failing[0]]:.4%} of {failing[0]} match; {least:.4%} must"
-    elif cosine is not None and rule.cosine is not None and not cosine >= rule.cosine:
-        reason = f"the cosine to the truth is {cosine:.7f}; it must be at least {rule.cosine}"
-    everywhere, of_nonzero = ratios.values()
-    with np.errstate(invalid="ignore"):
-        relative = _ratio(error, np.abs(truth.astype(np.float64)))
-    return OutputDetail(
+    relative = _ratio(scored.error[nonzero], np.abs(truth[nonzero].astype(np.float64)))
+    detail = OutputDetail(
         name=name,
-        passed=not reason,
+        passed=False,
         elements=truth.size,
-        matched_ratio=everywhere,
-        nonzero_ratio=of_nonzero,
-        worst_error=worst,
-        max_abs=_finite(float(error.max())),
-        max_rel=_finite(float(relative[nonzero].max(initial=0.0))),
-        nonfinite=int(nonfinite.sum()),
-        cosine=cosine,
-        reason=reason,
+        matched_ratio=_share(scored.matched),
+        nonzero_ratio=_share(scored.matched[nonzero]),
+        worst_error=_finite(float(scored.scaled.max())),
+        max_abs=_finite(float(scored.error.max())),
+        max_rel=_finite(float(relative.max(initial=0.0))),
+        nonfinite=scored.nonfinite,
+        cosine=scored.cosine,
     )
+    reason = _failure(detail, rule)
+    return detail.model_copy(update={"passed": not reason, "reason": reason})
+
+
+def _failure(detail: OutputDetail, rule: Rule) -> str:
+    """The first rule that the output breaks, in words; empty if none."""
+    if detail.nonfinite:
+        return f"{detail.nonfinite} elements are NaN or infinite on one side only"
+    if detail.worst_error > rule.cap:
+        worst = detail.worst_error
+        return f"the worst error is {worst:.3g} times the allowed one; the cap is {rule.cap:g}"
+    if detail.matched_ratio < rule.matched:
+        return f"only {detail.matched_ratio:.4%} of the elements match; {rule.matched:.4%} must"
+    if detail.nonzero_ratio < rule.matched:
+        share = f"{detail.nonzero_ratio:.4%} of the elements whose truth is not zero match"
+        return f"only {share}; {rule.matched:.4%} must"
+    if rule.cosine is not None and not (detail.cosine or 0.0) >= rule.cosine:
+        return f"the cosine to the truth is {detail.cosine:.7f}; {rule.cosine} is the least"
+    return ""
 
 
 def _same_nonfinite(output: np.ndarray, truth: np.ndarray) -> np.ndarray:

@@ -49,8 +49,8 @@ def _(g: Graph, x: Value, w: Array) -> Value:
 def conv2d_transpose_nchw(x: Array, w: Array, stride: int, pad: int, OH: int, OW: int) -> Array:
     N, _, H, W = x.shape
     _, K, R, S = w.shape
-    # Every input pixel adds its window to the output, drawn here with its border still on.
-    full = np.zeros((N, K, max(OH + pad, (H - 1) * stride + R) + pad, OW + 2 * pad + S))
+    # Every input pixel adds its window to the output, which here still has its border.
+    full = np.zeros((N, K, OH + 2 * pad, OW + 2 * pad))
     for r in range(R):
         for s in range(S):
             rows, columns = slice(r, r + H * stride, stride), slice(s, s + W * stride, stride)
