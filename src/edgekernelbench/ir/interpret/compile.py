@@ -15,13 +15,13 @@ import numpy as np
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.ir.interpret import numeric
+from edgekernelbench.ir.interpret import limits, numeric
 from edgekernelbench.ir.interpret.affine import Affine, affine
 from edgekernelbench.ir.interpret.branch import make_branch, make_division, make_junction
 from edgekernelbench.ir.interpret.contract import Contraction, Product, split_sum
 from edgekernelbench.ir.interpret.frame import Frame, GridVar, InterpretError, Value
 from edgekernelbench.ir.interpret.loads import Dim, Fn, Term, make_load
-from edgekernelbench.ir.interpret.reduce import FACTOR_LANES, PLAIN_LANES, AxisPlan, Reducer
+from edgekernelbench.ir.interpret.reduce import AxisPlan, Reducer
 
 Group = tuple[frozenset[int], int]  # uids of grid variables, and the elements they may span
 
@@ -75,7 +75,7 @@ class Compiler:
     storages: dict[str, Storage]
     slots: dict[int, int] = field(default_factory=dict)
     grid: dict[int, GridVar] = field(default_factory=dict)
-    lanes: int = PLAIN_LANES
+    lanes: int = limits.PLAIN_LANES
     let_deps: dict[int, frozenset[int]] = field(default_factory=dict)
     let_forms: dict[int, Affine | None] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
@@ -300,11 +300,15 @@ class Compiler:
         factors = [[self.expr(f, inner) for f in term.factors] for term in terms]
         body = self._recombine(lets, bound, nodes, terms, factors)
         whole = body.deps | outside.deps | own
-        groups = [(part.deps, FACTOR_LANES) for part in [*nodes, *itertools.chain(*factors)]]
-        groups += [(outside.deps, FACTOR_LANES), (whole - own, FACTOR_LANES)]
+        groups = [(part.deps, limits.FACTOR_LANES) for part in [*nodes, *itertools.chain(*factors)]]
+        groups += [(outside.deps, limits.FACTOR_LANES), (whole - own, limits.FACTOR_LANES)]
         widest = max(self._extent(deps) for deps, _ in groups)
         distributes = not exact and not all(f.deps >= own for f in factors[0])
-        if self._extent(whole) < 4 * widest or self._extent(whole) < 4096 or distributes:
+        if (
+            self._extent(whole) < 4 * widest
+            or self._extent(whole) < limits.LEAST_PRODUCT
+            or distributes
+        ):
             return body, None, [(whole, self.lanes)]
         pairs = tuple(
             (term.sign, tuple(node.fn for node in part))

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgekernelbench.ir import core
+from edgekernelbench.ir.interpret import limits
 from edgekernelbench.ir.interpret.frame import Frame, lift
 from edgekernelbench.ir.interpret.loads import Fn
 
 _EXACT = float(1 << 53)
 _MAX_PARTS = 8
-_MAX_LANES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _pair(a: np.ndarray, b: np.ndarray, summed: list[int]) -> np.ndarray:
         return a * b
     n_batch, m, k = (_size(a, axes) for axes in (batch, rows, inner))
     n = _size(b, cols)
-    if m * n * k <= 64 and n_batch * m * n * k <= _MAX_LANES:
+    if m * n * k <= 64 and n_batch * m * n * k <= limits.BATCH_LANES:
         # Many tiny matrices: a call for each would dominate.
         return (a * b).sum(axis=tuple(inner), keepdims=True, dtype=a.dtype)
     left = _matrix(a, batch, rows, inner).reshape(n_batch, m, k)

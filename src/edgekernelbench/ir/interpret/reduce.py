@@ -14,9 +14,6 @@ from edgekernelbench.ir.interpret.contract import Contraction
 from edgekernelbench.ir.interpret.frame import Frame, GridVar, Value, lift
 from edgekernelbench.ir.interpret.loads import Fn
 
-PLAIN_LANES = 1 << 18  # elements of one temporary when a body is evaluated lane by lane
-FACTOR_LANES = 1 << 21  # elements of a factor of a matrix product
-
 
 @dataclass(frozen=True, slots=True)
 class AxisPlan:

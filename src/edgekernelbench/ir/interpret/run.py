@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgekernelbench.ir import core
+from edgekernelbench.ir.interpret import limits
 from edgekernelbench.ir.interpret.compile import Ahead, Compiler, Group
 from edgekernelbench.ir.interpret.frame import Frame, GridVar, lift
 from edgekernelbench.ir.interpret.loads import Fn
@@ -180,7 +181,8 @@ class Builder:
 def _lanes(expr: core.Expr) -> int:
     """Elements a temporary may have, so that all lets of a stage stay within some 64 MiB."""
     lets = sum(len(e.lets) for e in core.walk(expr) if isinstance(e, core.Block))
-    return max(1 << 12, min(1 << 18, (1 << 23) // (lets + 8)))
+    share = limits.LET_LANES // (lets + 8)
+    return max(limits.LEAST_LANES, min(limits.PLAIN_LANES, share))
 
 
 def _whole_stage(name: str, fn: Fn, target: _Target, own: list[GridVar]) -> Step:

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgekernelbench.ir import core
-from edgekernelbench.ir.interpret import numeric
+from edgekernelbench.ir.interpret import limits, numeric
 from edgekernelbench.ir.interpret.compile import Storage
 from edgekernelbench.ir.interpret.frame import Frame, InterpretError
 
 Names = tuple[tuple[str, ...], ...]  # per top-level node
-
-_PRIVATE_BYTES = 1 << 27  # of stages kept apart per iteration of a vectorised each loop
-_FEW = 4  # iterations below which scalar code in a Python loop beats short arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +78,9 @@ def _widths(loop: core.Loop) -> dict[int, int]:
         apart = [widths[x.var.uid] for x in loops if x.var.uid in widths.keys() - indexed]
         if apart:
             private += stage.tensor.size * math.prod(apart) * 8
-    if found and private > _PRIVATE_BYTES:
+    if found and private > limits.PRIVATE_BYTES:
         outermost = found[0].var.uid
-        widths[outermost] = max(1, widths[outermost] * _PRIVATE_BYTES // private)
+        widths[outermost] = max(1, widths[outermost] * limits.PRIVATE_BYTES // private)
     return widths
 
 
@@ -97,7 +94,7 @@ def _collect(node: core.Node, found: list[core.Loop]) -> None:
 
 
 def _pays(loop: core.Loop) -> bool:
-    if loop.hi - loop.lo >= _FEW:
+    if loop.hi - loop.lo >= limits.FEW_ITERATIONS:
         return True
     stages = [stage for _, stage in core.stages(loop.body)]
     return any(stage.axes for stage in stages)
