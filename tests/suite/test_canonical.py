@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from canonical_formulas import FORMULAS, Tensors
+
+from edgekernelbench.ir.core import Program, Tensor
+from edgekernelbench.ir.diagnostics import render
 from edgekernelbench.ir.elaborate import elaborate
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.verify import verify
-
-from edgekernelbench.ir.core import Program, Tensor
-from edgekernelbench.ir.diagnostics import render
+from tests.suite.canonical_formulas import FORMULAS, Tensors
 
 CANONICAL = files("edgekernelbench.suite") / "canonical"
 

@@ -42,6 +42,33 @@ def test_controls_fail(workload: Workload):
             assert "shuffled" in applied
 
 
+IN_SINGLE_PRECISION = [
+    w
+    for w in WORKLOADS
+    if w.dtype == "f32" and not w.tolerance.startswith("int")
+    and w.pattern != "heatmap_peak_nms"  # its inputs lie on a grid that half of the bits hold
+]  # fmt: skip
+
+
+def as_tf32(array: np.ndarray) -> np.ndarray:
+    """Float32 rounded to the 10 bits of mantissa that tensor cores keep."""
+    if array.dtype != np.float32:
+        return array
+    bits = array.view(np.uint32)
+    half = np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+    return ((bits + half) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+@pytest.mark.parametrize("workload", IN_SINGLE_PRECISION, ids=lambda w: w.id)
+def test_a_cheaper_precision_fails(workload: Workload):
+    """Rounding only the inputs to TF32, all sums exact, already leaves the tolerance."""
+    inputs = workload.inputs(0)
+    rounded = {name: as_tf32(array) for name, array in inputs.items()}
+    cheap = workload.truth(rounded, cache=False)
+    outputs = {s.name: cheap[s.name].astype(s.dtype.numpy) for s in workload.output_specs}
+    assert not workload.compare(outputs, workload.truth(inputs, cache=False)).passed
+
+
 def test_every_kind_of_control_applies_somewhere():
     sample = draw_sample(load_suite().workloads["fc_autoencoder__01"], 0)
     assert {control.kind for control in controls(sample)} == set(CONTROL_KINDS)

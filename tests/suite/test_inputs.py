@@ -130,5 +130,7 @@ def test_special_inputs():
     assert np.allclose(rope["cos"] ** 2 + rope["sin"] ** 2, 1, atol=1e-6)
     scan = workloads["mamba_selective_scan__01"].inputs(3)
     assert (scan["A"] < 0).all() and (scan["dt"] > 0).all()
+    logits = workloads["argmax_channel_nchw__01"].inputs(3)["x"]
+    assert ((logits == logits.max(axis=0)).sum(axis=0) > 1).mean() > 0.01, "ties are not tested"
     mel = workloads["log_mel_filterbank__01"].inputs(3)["fb"]
     assert (mel >= 0).all() and (mel > 0).any(axis=0).all() and (mel > 0).mean() < 0.1

@@ -136,6 +136,15 @@ def weights(fan_in: str | None = None, gain: float = 1.0) -> Generator:
     return generate
 
 
+def on_grid(generator: Generator, step: float) -> Generator:
+    """What ``generator`` draws, rounded to multiples of a power of two, so that ties occur."""
+
+    def generate(draw: Draw, spec: TensorSpec) -> np.ndarray:
+        return np.rint(generator(draw, spec) / step) * step
+
+    return generate
+
+
 def near(value: float, spread: float = 0.2) -> Generator:
     """Normal numbers around a value: gains of normalisations and the like."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.suite.draw import activations, on_grid
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
 
@@ -17,7 +18,7 @@ def _(g: Graph, x: Value) -> Value:
     return g.ReduceMax(x, [0], keepdims=0)
 
 
-@pattern("argmax_channel_nchw")
+@pattern("argmax_channel_nchw", draw={"x": on_grid(activations(), 1 / 8)})
 def argmax_channel_nchw(x: Array) -> Array:
     return x.argmax(axis=0)  # the lowest index on ties
 
