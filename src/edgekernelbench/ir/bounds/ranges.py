@@ -28,13 +28,22 @@ class Ranges:
         """An axis or loop index runs over lo..hi (inclusive; lo > hi when it never runs)."""
         self._vars[var.uid] = Interval(lo, max(lo, hi))
 
+    def bind_axis(self, axis: core.ReduceAxis) -> None:
+        """A reduction axis, as running over 0..extent-1.
+
+        That it starts at ``lo`` is a fact inside its own body only: a reduction nested in it is
+        computed for the whole box.
+        """
+        self.bind(axis.var, 0, axis.extent - 1)
+
     def bind_let(self, var: core.Var, value: core.Expr) -> None:
         self._lets[var.uid] = value
+        self.of(value)  # at once: a chain of lets must not become deep recursion
 
     def bind_tensor(self, tensor: core.Tensor, values: Interval) -> None:
         """What a read of the tensor yields; without it, any value of its dtype."""
-        low, high = tensor.dtype.int_range
-        if values.safe and low <= values.lo and values.hi <= high:
+        low, high = (0, 0) if tensor.dtype.is_float else tensor.dtype.int_range
+        if not tensor.dtype.is_float and values.safe and low <= values.lo and values.hi <= high:
             self._tensors[tensor.name] = values
 
     def let_value(self, var: core.Var) -> core.Expr | None:
@@ -130,7 +139,7 @@ class Ranges:
         if expr.dtype.is_float:
             return iv.any_float()
         for axis in expr.axes:
-            self.bind(axis.var, 0, axis.extent - 1)
+            self.bind_axis(axis)
         body = self.of(expr.body)
         if expr.dtype is DType.BOOL:
             return Interval(0, 1, body.safe)

@@ -8,7 +8,7 @@ from edgekernelbench.ir.elaborate import coerce, rules, templates
 from edgekernelbench.ir.elaborate.context import Context
 from edgekernelbench.ir.elaborate.exprs import number
 from edgekernelbench.ir.elaborate.reductions import reused
-from edgekernelbench.ir.elaborate.stages import Body, claim, stage
+from edgekernelbench.ir.elaborate.stages import Body, claim, learn, stage
 from edgekernelbench.ir.elaborate.tables import table
 from edgekernelbench.ir.elaborate.values import (
     POISON,
@@ -136,7 +136,7 @@ def _outermost(cx: Context, body: Body, scope: Scope, stmt: surface.LoopStmt) ->
     """Histories may be read before the text that defines them, so their dtypes are found by
     repetition: each pass knows the dtypes that the one before it saw."""
     start = cx.mark(body)
-    report, known = cx.report, {}
+    report, known, failed = cx.report, {}, cx.failed
     for _ in range(_MAX_PASSES):
         cx.previous, cx.declared = known, {}
         cx.inferring, cx.missed, cx.report = True, False, Report(report.limit)
@@ -147,20 +147,24 @@ def _outermost(cx: Context, body: Body, scope: Scope, stmt: surface.LoopStmt) ->
         if settled and not missed and not trial.has_errors:
             for item in trial.items:
                 report.add(item)
+            learn(cx, nodes)
             return nodes
+        failed = set(cx.failed)
         cx.reset(start, body)
         if seen == known:
             break
         known = seen
-    else:
+    cx.previous, cx.failed, cx.unresolved = known, failed, set()
+    nodes = _loop(cx, body, scope, stmt)
+    if not report.has_errors and (cx.unresolved or cx.failed - start.failed):
+        names = sorted(cx.unresolved) or sorted(cx.failed - start.failed)
         cx.error(
             rules.DTYPE_CYCLE,
-            "the dtypes of the stages in this loop do not follow from each other",
+            f"the dtype of `{names[0]}` does not follow from its definition",
             stmt.axis.span,
-            ["state them: `h: f32[t, d: D] = ...`"],
+            [f"state it: `{names[0]}: f32[...] = ...`"],
         )
-    cx.previous = known
-    return _loop(cx, body, scope, stmt)
+    return nodes
 
 
 def _loop(cx: Context, body: Body, scope: Scope, stmt: surface.LoopStmt) -> list[core.Node]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from edgekernelbench.ir import core, surface
-from edgekernelbench.ir.bounds import Ranges
+from edgekernelbench.ir.bounds import NOTHING, Facts, Prover, Ranges
 from edgekernelbench.ir.diagnostics import Report, Rule, Span
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.elaborate import rules
@@ -56,24 +56,29 @@ class Context:
     Attributes:
         report: where findings go; replaced while dtypes of a loop are being inferred.
         ranges: intervals of variables, lets and stages so far.
+        facts: conditions that hold where the expression being elaborated is computed.
         tables: tables met so far, in order.
         inferring: dtypes of histories are not all known yet; see `loops`.
         missed: a read met a tensor whose dtype is not known yet.
         previous: stages of the current outermost loop as the last inference pass saw them.
         declared: stages as this pass has seen them, by full name.
         failed: full names of stages whose definition had an error.
+        unresolved: stages that were read although their definition failed.
         lows: lowest written indices of histories over loops that do not start at 0.
     """
 
     def __init__(self, report: Report, expr: ExprElaborator) -> None:
         self.report = report
         self.ranges = Ranges()
+        self.prover = Prover(self.ranges)
+        self.facts: Facts = NOTHING
         self.tables: list[core.Table] = []
         self.inferring = False
         self.missed = False
         self.previous: dict[str, View] = {}
         self.declared: dict[str, View] = {}
         self.failed: set[str] = set()
+        self.unresolved: set[str] = set()
         self.lows: dict[str, tuple[int, ...]] = {}
         self.expanding: list[str] = []
         self.templates: list[str] = []
@@ -102,6 +107,10 @@ class Context:
             return self._expr(self, scope, expr)
         finally:
             self._depth -= 1
+
+    def is_safe(self, expr: core.Expr) -> bool:
+        """True when no signed arithmetic in ``expr`` can overflow here."""
+        return self.ranges.of(expr).safe or self.prover.safe(expr, self.facts)
 
     def mark(self, body: Body) -> Mark:
         """What `reset` needs to forget everything elaborated from here on."""

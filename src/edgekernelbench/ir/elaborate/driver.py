@@ -64,6 +64,15 @@ def _program(cx: Context, kernel: surface.Kernel, given: Mapping[str, int | floa
             cx.error(rules.DEFINED_TWICE, f"`{item.name}` is also a table", item.span)
     body = Body(scope, outputs={tensor.name: tensor for tensor in outputs})
     nodes = run_body(cx, body, scope, kernel.compute.body)
+    for param in kernel.outputs:
+        if param.name in body.outputs and param.name not in body.defined:
+            axes = ", ".join(f"i{n}" if n else "i" for n in range(len(param.dims)))
+            cx.error(
+                rules.OUTPUT_MISSING,
+                f"no stage defines the output `{param.name}`",
+                param.span,
+                [f"add `{param.name}[{axes}] = ...`" if axes else f"add `{param.name} = ...`"],
+            )
     return core.Program(
         kernel.name,
         tuple(sizes),

@@ -102,8 +102,14 @@ def _compare(cx: Context, scope: Scope, expr: surface.Compare) -> Value:
 
 def _if(cx: Context, scope: Scope, expr: surface.IfExpr) -> Value:
     cond = coerce.condition(cx, cx.expr(scope, expr.cond), expr.cond.span)
+    outside = cx.facts
+    if isinstance(cond, core.Expr):
+        cx.facts = cx.prover.assume(outside, cond, True)
     then = calls.scalar(cx, scope, expr.then)
+    if isinstance(cond, core.Expr):
+        cx.facts = cx.prover.assume(outside, cond, False)
     other = calls.scalar(cx, scope, expr.other)
+    cx.facts = outside
     return ops.choose(cx, cond, then, other, expr.span)
 
 

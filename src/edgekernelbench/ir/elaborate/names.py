@@ -91,6 +91,7 @@ def resolve(cx: Context, found: Binding, name: str, span: Span) -> Value:
         cx.missed = True
         return POISON
     if found.full_name in cx.failed:
+        cx.unresolved.add(name)
         return POISON
     return cx.error(
         rules.NOT_YET,

@@ -184,7 +184,7 @@ def _mul(cx: Context, a: core.Expr, b: core.Expr, span: Span) -> core.Expr:
 def bind(cx: Context, name: str, value: core.Expr) -> core.Var:
     """A fresh let variable for ``value``; the caller puts it into a block."""
     var = cx.fresh(name, value.dtype)
-    cx.ranges.bind_let(var, value)
+    cx.prover.forms.bind_let(var, value)
     cx.count(value.span)
     return var
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edgekernelbench.ir import core, surface
+from edgekernelbench.ir.bounds import NOTHING
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.elaborate import build, calls, coerce, ops, rules
@@ -20,6 +21,14 @@ def reduction(cx: Context, scope: Scope, expr: surface.Reduction) -> Value:
             help = ["`sum[k: K](x[k]) / K`"]
         return cx.error(rules.REDUCTION, f"there is no reduction `{expr.op}`", expr.span, help)
     op: core.ReduceOp = expr.op  # type: ignore[assignment]
+    # Conditions around a reduction do not hold where it is computed.
+    outside, cx.facts = cx.facts, NOTHING
+    value = _reduce(cx, scope, expr, op)
+    cx.facts = outside
+    return value
+
+
+def _reduce(cx: Context, scope: Scope, expr: surface.Reduction, op: core.ReduceOp) -> Value:
     inner, axes = Scope(scope), []
     broken = False
     for axis in expr.axes:
@@ -112,7 +121,7 @@ def _shifted(
         first, last = _plus(cx, first, -offset, span), _plus(cx, last, -offset, span)
     extent = int(cx.ranges.of(last).hi)
     var = cx.fresh(axis.name)
-    cx.ranges.bind(var, lowest - offset, extent - 1)
+    cx.ranges.bind(var, 0, extent - 1)
     ref = core.VarRef(var, span)
     scope.names[axis.name] = (
         Index(ref) if offset == 0 else Index(ref, None, _plus(cx, ref, offset, span))

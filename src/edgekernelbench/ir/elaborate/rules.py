@@ -36,6 +36,8 @@ PAD = Rule("E225", "`pad(x[i - 1], v)` and `edge(x[i - 1])` guard one read of a 
 TOO_LARGE = Rule("E226", "a tensor has at most 2^31 - 1 elements, all tensors together 4 GiB")
 LEFT_SIDE = Rule("E227", "a left side names each axis once: its own ones and bare loop indices")
 
+OUTPUT_MISSING = Rule("E228", "each output is defined by one stage")
+
 # ---- types
 OPERANDS = Rule("E230", "operators take operands of matching types")
 CONDITION = Rule("E231", "a condition is a bool or an integer")

@@ -9,6 +9,7 @@ that is not enough, computed in s64. Values change only where s32 overflow left 
 from __future__ import annotations
 
 from edgekernelbench.ir import core
+from edgekernelbench.ir.bounds import Interval
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.elaborate import build
@@ -20,7 +21,7 @@ _STEPS = 200
 
 def clamped(cx: Context, index: core.Expr, lo: int, hi: int, span: Span) -> core.Expr:
     """``index`` clamped to lo..hi, without a test that is always true."""
-    known = cx.ranges.of(index)
+    known = _known(cx, index)
     if known.within(lo, hi):
         return index
     dtype = index.dtype
@@ -31,10 +32,18 @@ def clamped(cx: Context, index: core.Expr, lo: int, hi: int, span: Span) -> core
     if known.safe:
         return index if dtype is DType.S32 else build.cast(cx, index, DType.S32, span)
     narrow = plain(cx, index)
-    if cx.ranges.of(narrow).safe:
+    if cx.is_safe(narrow):
         return narrow
     wide = promoted(cx, expanded(cx, index))
     return build.cast(cx, wide, DType.S32, span) if cx.ranges.of(wide).safe else index
+
+
+def _known(cx: Context, index: core.Expr) -> Interval:
+    """The range of an index; safe also where conditions around it make it so."""
+    known = cx.ranges.of(index)
+    if not known.safe and cx.prover.safe(index, cx.facts):
+        return Interval(known.lo, known.hi)
+    return known
 
 
 def tests(
@@ -42,7 +51,7 @@ def tests(
 ) -> tuple[core.Expr, list[core.Expr]]:
     """The comparisons that say ``lo <= index <= hi``, without those always true, and the index
     to use under them."""
-    known = cx.ranges.of(index)
+    known = _known(cx, index)
     if known.within(lo, hi):
         return index, []
     if known.safe:
@@ -88,7 +97,7 @@ def _compare_wide(
 
 def plain(cx: Context, index: core.Expr) -> core.Expr:
     """An index as it may be used without a guard: clamps in it moved inwards."""
-    if cx.ranges.of(index).safe or index.dtype is not DType.S32:
+    if index.dtype is not DType.S32 or cx.is_safe(index):
         return index
     return _inward(cx, expanded(cx, index))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core, surface
-from edgekernelbench.ir.bounds import Interval
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.elaborate import calls, coerce, rules
@@ -77,9 +76,10 @@ def stage(cx: Context, body: Body, scope: Scope, stmt: surface.StageStmt) -> lis
     if stored is None:
         cx.failed.add(full)
         return []
+    made = core.Stage(full, tensor, left.lhs, left.axes, stored, stmt.span)
     if not cx.inferring:
-        _learn(cx, tensor, stored)
-    return [core.Stage(full, tensor, left.lhs, left.axes, stored, stmt.span)]
+        learn(cx, [made])
+    return [made]
 
 
 def claim(cx: Context, body: Body, name: str, span: Span) -> bool:
@@ -123,11 +123,11 @@ def _count(cx: Context, stmt: surface.StageStmt) -> None:
         cx.stop(f"the kernel expands to more than {MAX_STAGES:,} stages", stmt.name_span)
 
 
-def _learn(cx: Context, tensor: core.Tensor, stored: core.Expr) -> None:
-    """Remembers which values an integer stage can hold."""
-    if not tensor.dtype.is_float:
-        values = cx.ranges.of(stored)
-        cx.ranges.bind_tensor(tensor, Interval(values.lo, values.hi, values.safe))
+def learn(cx: Context, nodes: list[core.Node]) -> None:
+    """Remembers which values integer stages can hold."""
+    for _, made in core.stages(tuple(nodes)):
+        if not made.tensor.dtype.is_float:
+            cx.ranges.bind_tensor(made.tensor, cx.ranges.of(made.expr))
 
 
 def _dtype(

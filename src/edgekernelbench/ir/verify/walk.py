@@ -1,0 +1,86 @@
+"""Walks the expression of a stage and checks every read and divisor with the facts that hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.bounds import NOTHING, Facts, Prover
+from edgekernelbench.ir.verify.order import Writer
+from edgekernelbench.ir.verify.reads import Reads, Site
+
+
+class Walk:
+    """One stage.
+
+    Reductions are computed in stages of their own, for all values of the axes around them: inside
+    one, neither conditions nor bounds of outer axes from outside of it are facts. A let that a
+    reduction uses is computed with it, so its reads are checked once more, without these facts.
+    """
+
+    def __init__(self, prover: Prover, reads: Reads, reader: Writer) -> None:
+        self._prover = prover
+        self._reads = reads
+        self._reader = reader
+        self._conditional: dict[int, core.Expr] = {}
+
+    def run(self) -> None:
+        self.visit(self._reader.stage.expr, Site(NOTHING))
+
+    def visit(self, expr: core.Expr, site: Site) -> None:
+        match expr:
+            case core.Load():
+                for index in expr.indices:
+                    self.visit(index, site)
+                self._reads.load(expr, self._reader, site)
+            case core.Select():
+                self._select(expr, site)
+            case core.Reduce():
+                self._reduce(expr, site)
+            case core.Block():
+                for var, value in expr.lets:
+                    self.visit(value, site)
+                    self._prover.forms.bind_let(var, value)
+                    if site.facts is not NOTHING:
+                        self._conditional[var.uid] = value
+                self.visit(expr.result, site)
+            case _:
+                for child in core.children(expr):
+                    self.visit(child, site)
+                if isinstance(expr, core.Binary) and expr.op in ("fdiv", "mod"):
+                    self._reads.divisor(expr, site)
+
+    def _select(self, expr: core.Select, site: Site) -> None:
+        self.visit(expr.cond, site)
+        for branch, truth in ((expr.then, True), (expr.other, False)):
+            if not isinstance(branch, core.Const | core.VarRef):
+                self.visit(branch, replace(site, facts=self._assume(site.facts, expr.cond, truth)))
+
+    def _assume(self, facts: Facts, cond: core.Expr, truth: bool) -> Facts:
+        return self._prover.assume(facts, cond, truth)
+
+    def _reduce(self, expr: core.Reduce, site: Site) -> None:
+        dropped = (*site.dropped, *site.facts.path)
+        facts, prover = NOTHING, self._prover
+        if site.facts is not NOTHING:
+            self._recheck_lets(expr, Site(NOTHING, dropped))
+        for axis in expr.axes:
+            self.visit(axis.lo, Site(facts, dropped))
+            self.visit(axis.hi, Site(facts, dropped))
+            if not axis.is_constant:
+                ref = core.VarRef(axis.var)
+                facts = prover.assume_at_least(facts, ref, axis.lo)
+                facts = prover.assume_at_least(facts, axis.hi, ref, 1)
+        if expr.where is not None:
+            self.visit(expr.where, Site(facts, dropped))
+            facts = prover.assume(facts, expr.where)
+        self.visit(expr.body, Site(facts, dropped))
+
+    def _recheck_lets(self, expr: core.Expr, site: Site) -> None:
+        """Lets bound under facts that do not hold where ``expr`` is computed."""
+        for node in core.walk(expr):
+            if isinstance(node, core.VarRef):
+                value = self._conditional.pop(node.var.uid, None)
+                if value is not None:
+                    self._recheck_lets(value, site)
+                    self.visit(value, site)
