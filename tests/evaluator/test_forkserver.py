@@ -19,13 +19,13 @@ LIMITS = Limits(memory_bytes=1 << 30)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
-    made = ForkServer(ServerSpec("test", ("child_jobs",), {"EKB_SHOWN": "1"}))
+    made = ForkServer(ServerSpec("test", ("tests.evaluator.child_jobs",), {"EKB_SHOWN": "1"}))
     yield made
     made.close()
 
 
 def start(server: ForkServer, folder: Path, limits: Limits = LIMITS, **payload: object) -> Worker:
-    return server.start("child_jobs:misbehave", payload, limits, folder)
+    return server.start("tests.evaluator.child_jobs:misbehave", payload, limits, folder)
 
 
 def gone(pid: int) -> bool:
@@ -43,7 +43,7 @@ def gone(pid: int) -> bool:
 def test_request_reply_and_descriptors(server: ForkServer, tmp_path: Path) -> None:
     fd = os.memfd_create("a")
     os.write(fd, b"first")
-    worker = server.start("child_jobs:echo", {"job": 1}, LIMITS, tmp_path, [fd])
+    worker = server.start("tests.evaluator.child_jobs:echo", {"job": 1}, LIMITS, tmp_path, [fd])
     reply = worker.request({"x": "é"}, 5, [fd])
     assert reply == {"echo": {"x": "é"}, "payload": {"job": 1}, "texts": ["first", "first"]}
     assert worker.request({"x": 2}, 5)["texts"] == ["first"]
@@ -81,7 +81,7 @@ def test_every_loss_is_told_and_the_next_worker_is_right(
         assert str(lost.value.exit) == "SIGSEGV"
     if what == "raise":
         assert "broken job" in lost.value.log
-    again = server.start("child_jobs:echo", {}, LIMITS, tmp_path)
+    again = server.start("tests.evaluator.child_jobs:echo", {}, LIMITS, tmp_path)
     assert again.request({"a": 1}, 5)["echo"] == {"a": 1}
     again.close()
     assert server.starts == 1
@@ -123,7 +123,7 @@ def test_memory_limit(server: ForkServer, tmp_path: Path) -> None:
 
 
 def test_killed_server_is_restarted_and_its_workers_die(tmp_path: Path) -> None:
-    server = ForkServer(ServerSpec("test", ("child_jobs",), {}))
+    server = ForkServer(ServerSpec("test", ("tests.evaluator.child_jobs",), {}))
     worker = start(server, tmp_path, what="sleep")
     pid = server.pid
     assert pid is not None
@@ -132,7 +132,7 @@ def test_killed_server_is_restarted_and_its_workers_die(tmp_path: Path) -> None:
         worker.reply(5)
     assert lost.value.kind == "exited"
     assert gone(worker.pid)
-    again = server.start("child_jobs:echo", {}, LIMITS, tmp_path)
+    again = server.start("tests.evaluator.child_jobs:echo", {}, LIMITS, tmp_path)
     assert again.request({"a": 1}, 5)["echo"] == {"a": 1}
     assert server.starts == 2
     server.close()
@@ -140,16 +140,16 @@ def test_killed_server_is_restarted_and_its_workers_die(tmp_path: Path) -> None:
 
 
 def test_stopped_server_is_replaced(tmp_path: Path) -> None:
-    server = ForkServer(ServerSpec("test", ("child_jobs",), {}))
+    server = ForkServer(ServerSpec("test", ("tests.evaluator.child_jobs",), {}))
     server.warm()
     assert server.pid is not None
     stopped = server.pid
     os.kill(stopped, signal.SIGSTOP)
     with pytest.raises(ChildLost) as lost:
-        server.start("child_jobs:echo", {}, LIMITS, tmp_path, timeout=0.5)
+        server.start("tests.evaluator.child_jobs:echo", {}, LIMITS, tmp_path, timeout=0.5)
     assert lost.value.kind == "server"
     assert gone(stopped)
-    worker = server.start("child_jobs:echo", {}, LIMITS, tmp_path)
+    worker = server.start("tests.evaluator.child_jobs:echo", {}, LIMITS, tmp_path)
     assert worker.request({"a": 1}, 5)["echo"] == {"a": 1}
     server.close()
 

@@ -13,9 +13,10 @@ BASELINES: dict[str, str] = {
     "tvm-raw": "edgekernelbench.baselines.tvm_raw",
     "ort": "edgekernelbench.baselines.ort",
 }
-"""Name to module; modules are imported on use."""
+"""Name to module (or ``module:thing``), imported on use."""
 
 
-def load_baseline(module: str) -> Baseline:
-    """The baseline that a module defines as ``BASELINE``."""
-    return importlib.import_module(module).BASELINE
+def load_baseline(place: str) -> Baseline:
+    """The baseline of a module (its ``BASELINE``), or the thing of ``module:thing``."""
+    module, _, thing = place.partition(":")
+    return getattr(importlib.import_module(module), thing or "BASELINE")

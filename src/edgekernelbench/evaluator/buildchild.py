@@ -127,13 +127,13 @@ def _cut(diagnostic: dict[str, Any]) -> dict[str, Any]:
 def build_baseline(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
     """Worker entry: payload is a `BaselineJob`, the reply a `BaselineReply`."""
     from edgekernelbench.baselines.base import Materials, Recipe
+    from edgekernelbench.baselines.registry import load_baseline
 
     job = BaselineJob.model_validate(payload)
     materials = Materials.model_validate_json(_read(fds[0]))
     if len(fds) > 1:
         materials = materials.model_copy(update={"twin": _read(fds[1])})
-    baseline = importlib.import_module(job.module).BASELINE
-    outcome = baseline.prepare(materials, job.target, Path.cwd())
+    outcome = load_baseline(job.module).prepare(materials, job.target, Path.cwd())
     if isinstance(outcome, Recipe):
         reply = BaselineReply(recipe=outcome.model_dump_json())
     else:

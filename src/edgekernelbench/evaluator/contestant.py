@@ -24,6 +24,9 @@ from edgekernelbench.evaluator.runchild import Bind, RunRequest, Sample
 from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.task import Pool
 
+_COPY_SECONDS = 2.0
+"""What copying inputs and outputs around the calls of a request may take."""
+
 FailureKind = Literal["crashed", "timeout", "memory", "error", "bad_reply", "server"]
 
 
@@ -122,6 +125,11 @@ class Contestant:
         return self.ready and self._pool is pool
 
     @property
+    def pid(self) -> int | None:
+        """Process number, while there is one."""
+        return None if self._worker is None else self._worker.pid
+
+    @property
     def unisolated(self) -> str | None:
         """Why the process could not be closed off, if so."""
         return None if self._worker is None else self._worker.unisolated
@@ -186,7 +194,7 @@ class Contestant:
         calls = sum(s.lead + s.calls for s in samples)
         request = RunRequest(samples=tuple(samples))
         began = time.monotonic_ns()
-        timeout = self._call_timeout * calls + 5.0
+        timeout = self._call_timeout * calls + _COPY_SECONDS
         reply = self._ask({"op": "run", **request.model_dump()}, timeout, _RunReply)
         passed = time.monotonic_ns() - began
         if len(reply.ns) != len(samples) or min(reply.ns) < 0 or sum(reply.ns) > passed:

@@ -10,7 +10,7 @@ from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.model import BaselineResult, Performance
 from edgekernelbench.evaluator.parentclock import parent_us
-from edgekernelbench.evaluator.plausible import implausible
+from edgekernelbench.evaluator.plausible import CLOCK_RATIO, implausible
 from edgekernelbench.evaluator.rivals import Rival
 from edgekernelbench.evaluator.statistics import estimate, speedup
 from edgekernelbench.evaluator.task import Pool
@@ -70,7 +70,7 @@ class Match:
             self._reached = self._meter.rounds(self.candidate, others, self._dropped)
         with self._attempt.step("audit"):
             median_us = self.candidate.series.median_us
-            self._parent_us = parent_us(self.candidate.runs, median_us)
+            self._parent_us = parent_us(self.candidate.runs, median_us, CLOCK_RATIO)
 
     def _enter(self, rival: Rival) -> Entrant | None:
         assert rival.contestant is not None

@@ -12,6 +12,9 @@ import math
 from edgekernelbench.evaluator.task import EvalTask, Spec
 from edgekernelbench.targets.peaks import Peaks
 
+CLOCK_RATIO = 3.0
+"""How many times the child's time the parent's may be."""
+
 _ALGORITHMS = 4.0
 """By how much a better algorithm may undercut the nominal operations. Winograd F(4x4, 3x3) saves
 4.0, F(2x2, 3x3) 2.25."""
@@ -60,7 +63,7 @@ def implausible(
     """
     if median_us < overhead_us / 4:
         return f"{median_us:.3g} us a call, but a call alone costs {overhead_us:.3g} us"
-    if parent_us is not None and parent_us > 3 * median_us + 1.0:
+    if parent_us is not None and parent_us > CLOCK_RATIO * median_us:
         return f"{median_us:.3g} us a call by the child's clock, {parent_us:.3g} us by the parent's"
     if peaks is None:
         return ""
