@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from edgekernelbench.ir.check import check_text
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import render
-from edgekernelbench.ir.elaborate import elaborate
 from edgekernelbench.ir.interpret import interpret
-from edgekernelbench.ir.parse import parse
-from edgekernelbench.ir.verify import verify
+from edgekernelbench.suite import load_suite
 from tests.suite.canonical_formulas import FORMULAS, Tensors
 
 CANONICAL = files("edgekernelbench.suite") / "canonical"
@@ -103,15 +103,22 @@ def sizes_of(text: str) -> dict[str, int | float]:
 CASES = [(name, shape) for name, shapes in SHAPES.items() for shape in shapes]
 
 
-def compiled(name: str, sizes: dict[str, int | float]) -> Program:
+def compiled(name: str, sizes: dict[str, int | float], half: bool = False) -> Program:
     text = (CANONICAL / f"{name}.ekir").read_text()
-    parsed = parse(text)
-    assert parsed.kernel is not None, "\n".join(render(d, text) for d in parsed.diagnostics)
-    done = elaborate(parsed.kernel, sizes)
-    assert done.program is not None, "\n".join(render(d, text) for d in done.diagnostics)
-    findings = verify(done.program)
-    assert not findings, "\n".join(render(d, text) for d in findings)
-    return done.program
+    if half:
+        text = in_f16(name, text)
+    found = check_text(text, sizes)
+    assert found.program is not None, "\n".join(render(d, text) for d in found.diagnostics)
+    return found.program
+
+
+def in_f16(name: str, text: str) -> str:
+    """The header with f16 for every tensor whose dtype the pattern leaves open."""
+    definition = load_suite().definitions[name]
+    for decl in (*definition.inputs, *definition.outputs):
+        if decl.dtype is None:
+            text = re.sub(rf"\b({decl.name}: (?:const )?)f32\[", r"\1f16[", text)
+    return text
 
 
 def drawn(name: str, program: Program, rng: np.random.Generator) -> Tensors:
@@ -167,7 +174,7 @@ def check(program: Program, got: Tensors, want: Tensors, rtol: float) -> None:
         if tensor.dtype.is_int:
             np.testing.assert_array_equal(have, expected)
             continue
-        low = rtol if tensor.dtype.bits > 16 else max(rtol, 2e-3)
+        low = rtol if tensor.dtype.bits > 16 else max(rtol, 1e-3)
         scale = float(np.sqrt(np.mean(np.square(expected))))
         np.testing.assert_allclose(have, expected, low, low * scale / 10)
 
@@ -186,3 +193,23 @@ def test_canonical_program_agrees_with_the_formula(name: str, shape: str) -> Non
         want = reference(name, program, inputs)
         check(program, interpret(program, inputs, mode="f64"), want, 1e-9)
         check(program, interpret(program, inputs, mode="declared"), want, 1e-4)
+
+
+HALF = [name for name in SHAPES if "f16" in load_suite().definitions[name].dtypes]
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_f16_rounds_once_at_the_output(name: str) -> None:
+    program = compiled(name, sizes_of(SHAPES[name][0]), half=True)
+    inputs = drawn(name, program, np.random.default_rng(2))
+    want = reference(name, program, inputs)
+    got = interpret(program, inputs, mode="declared")
+    check(program, got, want, 1e-3)
+
+
+def test_every_workload_of_these_patterns_verifies() -> None:
+    for workload in load_suite().workloads.values():
+        if workload.pattern in SHAPES:
+            text = workload.canonical()
+            found = check_text(text)
+            assert not found.diagnostics, "\n".join(render(d, text) for d in found.diagnostics)
