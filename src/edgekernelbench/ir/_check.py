@@ -10,7 +10,8 @@ from edgekernelbench.ir import _rules as rules
 from edgekernelbench.ir import surface as s
 from edgekernelbench.ir._build import File, Layer
 from edgekernelbench.ir.diagnostics import Report, Span
-from edgekernelbench.ir.words import DTYPE_ALIASES, DTYPES
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.ir.words import DTYPE_ALIASES
 
 MAX_DEPTH = 200
 
@@ -113,7 +114,11 @@ def _walk(root: Any, holes: bool, names: set[str], report: Report) -> None:
                 rules.DTYPE,
                 f"`{node.fn}` is no dtype of the language",
                 Span(node.span.start, node.span.start + len(node.fn)),
-                [f"write `{dtype}(...)`" if dtype else f"dtypes are {', '.join(sorted(DTYPES))}"],
+                [
+                    f"write `{dtype}(...)`"
+                    if dtype
+                    else f"dtypes are {', '.join(d.value for d in DType)}"
+                ],
             )
         stack += [(child, depth + 1) for child in _children(node)]
 

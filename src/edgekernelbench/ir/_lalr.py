@@ -1,5 +1,9 @@
 """The LALR(1) automaton of `grammar.lark`, fed with the tokens of `_scan.py`.
 
+lark reads the grammar and computes the automaton. It is run here, because error recovery needs its
+stack, and because chains of one-symbol rules (an operand climbing through all precedences) can be
+taken in one step.
+
 The words of the language are contextual, as in lark's contextual lexer: a word is a keyword only
 where the automaton can take it as one. `table`, `layout`, `memory`, ... may name tensors.
 """
@@ -7,7 +11,8 @@ where the automaton can take it as one. `table`, `layout`, `memory`, ... may nam
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +27,7 @@ _KINDS = {"int": "INT", "float": "FLOAT", "end": "$END"}
 
 
 @functools.cache
-def load() -> Lark:
+def _lark() -> Lark:
     """The automaton with `_build.Builder` as its actions; built once per process."""
     from lark import Lark
     from lark.lexer import Lexer
@@ -55,7 +60,7 @@ def _terminals() -> dict[str, str]:
     from lark.lexer import PatternStr
 
     out = dict.fromkeys(DTYPES, "DTYPE") | {"kernel": "KERNEL", "table": "TABLE"}
-    for terminal in load().terminals:
+    for terminal in _lark().terminals:
         if isinstance(terminal.pattern, PatternStr):
             out[terminal.pattern.value] = terminal.name
     return out
@@ -67,17 +72,79 @@ def spelling() -> Mapping[str, str]:
     return {name: text for text, name in _terminals().items() if name != "DTYPE"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Reduce:
+    """Replace the last ``size`` values by one for ``origin``; with ``action`` None it is the one
+    value itself."""
+
+    origin: str
+    size: int
+    action: Callable[[list[Any]], Any] | None
+
+
+@dataclass(slots=True)
+class _Table:
+    """The automaton: per state the action of each terminal (a state to shift to, or a reduction)
+    and the state after each nonterminal."""
+
+    start: int
+    end: int
+    actions: dict[int, dict[str, int | _Reduce]] = field(default_factory=dict)
+    gotos: dict[int, dict[str, int]] = field(default_factory=dict)
+    # State after a nonterminal and the one-symbol reductions that its lookahead allows.
+    _after: dict[tuple[int, str, str], int] = field(default_factory=dict)
+
+    def after(self, base: int, origin: str, terminal: str) -> int:
+        key = base, origin, terminal
+        state = self._after.get(key)
+        if state is None:
+            state = self.gotos[base][origin]
+            action = self.actions[state].get(terminal)
+            if isinstance(action, _Reduce) and action.action is None:
+                state = self.after(base, action.origin, terminal)
+            self._after[key] = state
+        return state
+
+
+@functools.cache
+def _table() -> _Table:
+    from lark.parsers.lalr_analysis import Shift
+
+    conf = _lark().parse_interactive().parser_state.parse_conf
+    table = _Table(conf.start_state, conf.end_state)
+    reductions: dict[Any, _Reduce] = {}
+    for state, row in conf.states.items():
+        actions = table.actions[state] = {}
+        gotos = table.gotos[state] = {}
+        for symbol, (kind, arg) in row.items():
+            if kind is not Shift:
+                if arg not in reductions:
+                    reductions[arg] = _reduction(arg, conf.callbacks[arg])
+                actions[symbol] = reductions[arg]
+            elif symbol.isupper():
+                actions[symbol] = arg
+            else:
+                gotos[symbol] = arg
+    return table
+
+
+def _reduction(rule: Any, action: Callable[[list[Any]], Any]) -> _Reduce:
+    passes = rule.options.expand1 and not rule.alias and len(rule.expansion) == 1
+    return _Reduce(rule.origin.name, len(rule.expansion), None if passes else action)
+
+
 class Automaton:
     """The parser between two tokens of a text."""
 
     def __init__(self, scan: Scan) -> None:
-        from lark import Token, UnexpectedToken
+        from lark import Token
 
         self._tokens = scan.tokens
-        self._parser = load().parse_interactive()
+        self._table = _table()
         self._words = _terminals()
         self._token_class = Token
-        self._unexpected = UnexpectedToken
+        self._states = [self._table.start]
+        self._values: list[Any] = []
 
     def terminal(self, index: int) -> str:
         """Name of the terminal that the token at this index is, in the present state."""
@@ -91,47 +158,77 @@ class Automaton:
             return keyword
         if token.text in _BEFORE_NAME and self._tokens[index + 1].kind != "word":
             return "NAME"
-        return keyword if keyword in self._parser.choices() else "NAME"
+        return keyword if keyword in self._table.actions[self._states[-1]] else "NAME"
 
     def feed(self, terminal: str, token: Tok) -> tuple[bool, Any]:
-        """Take one token: whether it was legal, and at the end of a text its value."""
-        if terminal not in self._parser.choices():
-            return False, None
-        lark_token = self._token_class(
-            terminal, token.text, start_pos=token.start, end_pos=token.end
-        )
-        try:
-            return True, self._parser.feed_token(lark_token)
-        except self._unexpected:
-            # The lookaheads of an LALR state are merged: this one belonged to another context.
-            return False, None
+        """Take one token: whether it was legal, and at the end of a text its value.
+
+        The lookaheads of LALR states are merged, so that an illegal token may still cause
+        reductions; they are those that every continuation would have caused.
+        """
+        table, states, values = self._table, self._states, self._values
+        while True:
+            action = table.actions[states[-1]].get(terminal)
+            if action is None:
+                return False, None
+            if not isinstance(action, _Reduce):
+                states.append(action)
+                values.append(
+                    self._token_class(
+                        terminal, token.text, start_pos=token.start, end_pos=token.end
+                    )
+                )
+                return True, None
+            size, reduce = action.size, action.action
+            if reduce is None:
+                states.pop()
+            elif size:
+                children = values[-size:]
+                del states[-size:], values[-size:]
+                values.append(reduce(children))
+            else:
+                values.append(reduce([]))
+            states.append(table.after(states[-1], action.origin, terminal))
+            if terminal == "$END" and states[-1] == table.end:
+                return True, values[-1]
 
     def expected(self) -> frozenset[str]:
         """The terminals that are legal now."""
-        return frozenset(self._parser.accepts())
+        return frozenset(t for t in self._table.actions[self._states[-1]] if self._takes(t))
+
+    def _takes(self, terminal: str) -> bool:
+        table, states = self._table, list(self._states)
+        while True:
+            action = table.actions[states[-1]].get(terminal)
+            if action is None:
+                return False
+            if not isinstance(action, _Reduce):
+                return True
+            if action.size:
+                del states[-action.size :]
+            states.append(table.after(states[-1], action.origin, terminal))
+            if terminal == "$END" and states[-1] == table.end:
+                return True
 
     # ---- the stack, for error recovery
     def enclosing(self, lists: Mapping[str, Any]) -> tuple[int, Any]:
         """Depth of the innermost state in which one of these nonterminals may begin, and the
         mapping's value for it."""
-        states = self._parser.parser_state.parse_conf.states
-        stack = self._parser.parser_state.state_stack
-        for depth in range(len(stack) - 1, -1, -1):
+        for depth in range(len(self._states) - 1, -1, -1):
+            gotos = self._table.gotos[self._states[depth]]
             for nonterminal, value in lists.items():
-                if nonterminal in states[stack[depth]]:
+                if nonterminal in gotos:
                     return depth, value
         raise AssertionError("the initial state can begin a kernel")
 
     def offset(self, depth: int) -> int | None:
         """Character offset of what has been read since the state at this depth, if anything."""
-        values = self._parser.parser_state.value_stack
-        return _offset(values[depth]) if depth < len(values) else None
+        return _offset(self._values[depth]) if depth < len(self._values) else None
 
     def unwind(self, depth: int) -> None:
         """Forget all that has been read since the state at this depth."""
-        state = self._parser.parser_state
-        del state.state_stack[depth + 1 :]
-        del state.value_stack[depth:]
+        del self._states[depth + 1 :]
+        del self._values[depth:]
 
 
 def _offset(value: Any) -> int | None:

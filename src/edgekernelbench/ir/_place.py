@@ -18,8 +18,8 @@ class Finding:
     """What is wrong, and what to read instead in order to go on.
 
     Attributes:
-        insert: terminals with their text to feed in place of the next ``skip`` tokens; empty when
-            the statement is given up.
+        insert: terminals with their text to feed in place of the next ``skip`` tokens. The
+            statement is given up when both are nothing.
         rewind: the insertion belongs before the statement, which is then read anew.
     """
 

@@ -95,7 +95,7 @@ class _Reader:
         self._report.error(finding.rule, finding.message, finding.span, finding.help, finding.notes)
         if self._errors >= MAX_ERRORS or at == self._last:
             return None
-        if finding.insert and self._repairs[at] < _MAX_REPAIRS:
+        if (finding.insert or finding.skip) and self._repairs[at] < _MAX_REPAIRS:
             self._repairs[at] += 1
             if finding.rewind:
                 self._automaton.unwind(depth)
@@ -139,6 +139,9 @@ class _Reader:
             # Whatever came before is complete: let the automaton see that.
             self._automaton.feed("SEMI", self._virtual(";", at))
         depth, layer = self._automaton.enclosing(_LISTS)
+        expected = self._automaton.expected()
+        if "$END" in expected:  # the kernel is complete
+            return Place(self._structure, "top", at, at, self._last, expected), depth
         offset = self._automaton.offset(depth)
         start = at if offset is None else min(at, bisect_left(self._starts, offset))
         run_on = layer == "compute" and self._runs_on(start, at)
@@ -149,7 +152,7 @@ class _Reader:
                 start=start,
                 at=start if run_on else at,
                 stop=self._structure.boundary(start, by_line=layer in ("schedule", "memory")),
-                expected=frozenset() if run_on else self._automaton.expected(),
+                expected=frozenset() if run_on else expected,
                 run_on=run_on,
             ),
             depth,
@@ -157,10 +160,18 @@ class _Reader:
 
     def _begins_anew(self, at: int) -> bool:
         """Whether a token on a new line has nothing to do with the expression before."""
-        token, before = self._scan.tokens[at], self._structure.text(at - 1)
-        new_line = self._structure.starts_line(at) or before in ("}", ";")
+        structure = self._structure
+        token, before = self._scan.tokens[at], structure.text(at - 1)
+        if before == "}":
+            opening = structure.match.get(at - 1, -1)
+            if structure.text(opening - 1) == ")" or structure.token(opening - 1).kind == "word":
+                return True
+        if not (structure.starts_line(at) or before in ("}", ";")):
+            return False
+        if token.text == "else" and structure.text(at + 1) in (":", "{"):
+            return True
         word = token.kind in ("word", "bad") and token.text not in INFIX_WORDS
-        return new_line and (word or token.text in ("}", "(", ""))
+        return word or token.text in ("}", "(", "")
 
     def _runs_on(self, start: int, at: int) -> bool:
         """Whether a "statement" is but the rest of the line before, such as `b` of `a = 2 b`."""

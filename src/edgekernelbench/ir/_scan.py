@@ -109,28 +109,28 @@ def _acceptable(text: str, report: Report) -> bool:
 
 
 def _check_literals(result: Scan, report: Report) -> None:
-    for token in result.tokens:
-        if token.kind == "int":
-            digits = token.text.lstrip("0") if token.text[:2] not in ("0x", "0X") else token.text
-            if len(digits) > _MAX_DIGITS or int(token.text, _base(token.text)) > MAX_INT:
-                report.error(
-                    rules.NUMBER, f"the integer {_short(token.text)} is too large", token.span
-                )
-        elif token.kind == "float" and _too_large(token.text):
-            report.error(
-                rules.NUMBER,
-                f"the number {_short(token.text)} does not fit into f64",
-                token.span,
-                ["write `inf` for infinity"],
-            )
+    """Report literals that are too large, and read them as 0 from here on."""
+    for index, token in enumerate(result.tokens):
+        if token.kind == "int" and _too_large_int(token.text):
+            message, fixes = f"the integer {_short(token.text)} is too large", []
+        elif token.kind == "float" and _too_large_float(token.text):
+            message = f"the number {_short(token.text)} does not fit into f64"
+            fixes = ["write `inf` for infinity"]
+        else:
+            continue
+        report.error(rules.NUMBER, message, token.span, fixes)
+        result.tokens[index] = token._replace(text="0")
 
 
-def _too_large(text: str) -> bool:
+def _too_large_int(text: str) -> bool:
+    base = 16 if text[:2] in ("0x", "0X") else 10
+    digits = text[2:] if base == 16 else text
+    digits = digits.lstrip("0") or "0"
+    return len(digits) > _MAX_DIGITS or int(digits, base) > MAX_INT
+
+
+def _too_large_float(text: str) -> bool:
     return len(text) > 8 * _MAX_DIGITS or float(text) == float("inf")
-
-
-def _base(text: str) -> int:
-    return 16 if text[:2] in ("0x", "0X") else 10
 
 
 def _short(text: str) -> str:

@@ -18,10 +18,12 @@ from edgekernelbench.ir._slips import (
 SLIPS: tuple[Slip, ...] = (
     *characters.SLIPS,
     *brackets.SLIPS,
+    statements.loop_word,
     *header.SLIPS,
     *layers.SLIPS,
     *statements.SLIPS,
     expressions.unfinished,
+    expressions.reduction_range,
     *operators.SLIPS,
     *expressions.SLIPS,
 )

@@ -71,6 +71,22 @@ def reduction_call(place: Place) -> Finding | None:
     )
 
 
+def reduction_range(place: Place) -> Finding | None:
+    """`sum[k in 0..K](...)`, `sum[k = 0..K](...)`, `sum[k: 0:K](...)`."""
+    opening = place.opener(place.at)
+    if opening < 1 or place.text(opening) != "[" or place.text(opening - 1) not in words.REDUCTIONS:
+        return None
+    if place.word != "in" and place.here not in ("=", ":"):
+        return None
+    op = place.text(opening - 1)
+    return Finding(
+        rules.REDUCTION,
+        f"`{place.here}` in the axes of `{op}`",
+        place.span,
+        (f"write `{op}[k: K](...)` or `{op}[k: lo..hi](...)`; hi is excluded",),
+    )
+
+
 def double_brackets(place: Place) -> Finding | None:
     """`x[i][j]`, `f(x)[i]`."""
     if place.here != "[" or place.text(place.at - 1) not in ("]", ")"):
@@ -177,6 +193,35 @@ def block_end(place: Place) -> Finding | None:
     return Finding(rules.BLOCK, message, place.span, ("write `{ let a = ...  return expr }`",))
 
 
+def call_axes(place: Place) -> Finding | None:
+    """`reduce(sum, k: K, x[k])`: an axis among the arguments of a call."""
+    opening = place.opener(place.at)
+    if place.here != ":" or place.layer != "compute" or not place.after_equals():
+        return None
+    if opening < 1 or place.text(opening) != "(" or not place.is_word(opening - 1):
+        return None
+    axis = place.source(place.at - 1, place.at + 2)
+    return Finding(
+        rules.REDUCTION,
+        f"an axis among the arguments of `{place.text(opening - 1)}`",
+        place.span_of(place.at - 1, place.at),
+        (f"reductions read `sum[{axis}](...)`; there are {', '.join(words.REDUCTIONS)}",),
+    )
+
+
+def dtype_read(place: Place) -> Finding | None:
+    """`s8[i]`: a dtype read like a tensor."""
+    word = place.text(place.at - 1)
+    if word not in words.DTYPES or place.expected != {"LPAR"}:
+        return None
+    return Finding(
+        rules.RESERVED,
+        f"`{word}` is a dtype, not a tensor",
+        place.token(place.at - 1).span,
+        (f"a cast reads `{word}(x)`",),
+    )
+
+
 def reserved(place: Place) -> Finding | None:
     """A reserved word where a name is expected."""
     if place.word not in words.RESERVED or "NAME" not in place.expected:
@@ -210,6 +255,13 @@ def run_on(place: Place) -> Finding | None:
     if not place.run_on:
         return None
     left, right = place.token(place.at - 1), place.token(place.at)
+    if left.text in ("reduce", "reduction", "fold"):
+        return Finding(
+            rules.REDUCTION,
+            f"`{left.text}` is no word of the language",
+            left.span,
+            (f"reductions read `sum[k: K](...)`; there are {', '.join(words.REDUCTIONS)}",),
+        )
     hint = words.did_you_mean(right.text, words.INFIX_WORDS)
     if hint is not None:
         return Finding(
@@ -247,6 +299,8 @@ SLIPS: tuple[Slip, ...] = (
     attribute,
     comprehension,
     block_end,
+    call_axes,
+    dtype_read,
     reserved,
     misspelt,
     run_on,

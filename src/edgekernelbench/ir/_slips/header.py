@@ -5,6 +5,9 @@ from __future__ import annotations
 from edgekernelbench.ir import _rules as rules
 from edgekernelbench.ir import words
 from edgekernelbench.ir._place import Finding, Place, Slip
+from edgekernelbench.ir.dtypes import DType
+
+_ALL = ", ".join(dtype.value for dtype in DType)
 
 
 def dtype(place: Place) -> Finding | None:
@@ -17,14 +20,17 @@ def dtype(place: Place) -> Finding | None:
         return None
     if word in words.DTYPE_ALIASES and words.DTYPE_ALIASES[word] is None:
         meant = None
-    fix = f"write `{meant}`" if meant else f"dtypes are {', '.join(sorted(words.DTYPES))}"
+    fix = f"write `{meant}`" if meant else f"dtypes are {_ALL}"
+    after = place.text(place.at + 1)
+    doubled = after in words.DTYPES
+    sure = doubled or after in ("=", "[", ",", ")")
     return Finding(
         rules.DTYPE,
         f"`{word}` is no dtype of the language",
         place.span,
         (fix,),
-        insert=(("DTYPE", meant or "f32"),),
-        skip=1,
+        insert=() if doubled or not sure else (("DTYPE", meant or "f32"),),
+        skip=1 if sure else 0,
     )
 
 
@@ -42,6 +48,16 @@ def missing_dtype(place: Place) -> Finding | None:
     return Finding(
         rules.HEADER, f"`{place.text(name)}` has no dtype", place.token(name).span, (fix,)
     )
+
+
+def round_dims(place: Place) -> Finding | None:
+    """`x: f32(N)`."""
+    dtype = place.text(place.at - 1)
+    if place.layer != "header" or place.here != "(" or dtype not in words.DTYPES:
+        return None
+    close = place.structure.match.get(place.at, place.at)
+    fix = f"write `{dtype}[{place.source(place.at + 1, close)}]`"
+    return Finding(rules.HEADER, "extents stand in square brackets", place.span, (fix,))
 
 
 def const_place(place: Place) -> Finding | None:
@@ -154,6 +170,7 @@ def size_value(place: Place) -> Finding | None:
 SLIPS: tuple[Slip, ...] = (
     const_place,
     dtype,
+    round_dims,
     missing_dtype,
     arrow,
     outputs_bare,

@@ -41,8 +41,8 @@ def section_head(place: Place) -> Finding | None:
     if head == "compute":
         insert = (("LBRACE", "{"),)
         fix = "write `compute { ... }`"
-        skip = 1 if place.here == ":" else 0
-        known = place.here == ":" and place.text(place.at + 1) == "{"
+        known = place.text(place.at + 1) == "{"
+        skip = 1 if known or place.here == ":" else 0
         return Finding(
             rules.SECTION,
             f"found `{place.here}` behind `compute`",
@@ -56,6 +56,17 @@ def section_head(place: Place) -> Finding | None:
         return None
     return Finding(
         rules.SECTION, f"`{place.word}` is no section", place.span, (f"did you mean `{hint}`?",)
+    )
+
+
+def missing_brace(place: Place) -> Finding | None:
+    """`schedule for cpu:`, a header without `{`."""
+    if place.expected != {"LBRACE"} or place.here in ("}", ""):
+        return None
+    wrong = not place.structure.starts_line(place.at) and place.structure.starts_line(place.at + 1)
+    found = f"found `{place.here}` where `{{` belongs" if wrong else "`{` is missing here"
+    return Finding(
+        rules.BRACKETS, found, place.span, insert=(("LBRACE", "{"),), skip=1 if wrong else 0
     )
 
 
@@ -141,6 +152,13 @@ def piece(place: Place) -> Finding | None:
     if place.word in words.PIECE_WORDS and place.text(place.at - 1) in words.PIECE_WORDS:
         return Finding(
             rules.SCHEDULE, "a loop has one prefix at most", place.span, ("drop one of them",)
+        )
+    if place.word in words.PIECE_WORDS and place.expected & {"COMMA"}:
+        return Finding(
+            rules.SCHEDULE,
+            f"`{place.word}` behind its loop",
+            place.span,
+            ("prefixes stand before: `vectorize j`, `parallel i by 8`",),
         )
     if place.here == "(" and place.text(place.at - 1) in words.PIECE_WORDS:
         fix = f"write `{place.text(place.at - 1)} {place.text(place.at + 1)}`"
@@ -233,6 +251,7 @@ def _rule(place: Place) -> Rule:
 
 SLIPS: tuple[Slip, ...] = (
     section_head,
+    missing_brace,
     no_target,
     edit_directive,
     wrong_layer,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from edgekernelbench.ir import _rules as rules
 from edgekernelbench.ir._place import Finding, Place, Slip
 from edgekernelbench.ir._scan import CLOSING
+from edgekernelbench.ir.words import REDUCTIONS
 
 _LOGICAL = {"&&": ("AND", "and"), "||": ("OR", "or"), "!": ("NOT", "not")}
 _UPDATES = frozenset({"+=", "-=", "*=", "/="})
@@ -60,7 +61,7 @@ def wrong_equals(place: Place) -> Finding | None:
 
 def equals_inside(place: Place) -> Finding | None:
     """`=` inside an expression."""
-    if place.here != "=" or not (place.wants_operator or place.run_on):
+    if place.here != "=" or place.layer not in ("compute", "top") or not place.wants_operator:
         return None
     opening = place.opener(place.at)
     called = opening >= 0 and place.text(opening) == "(" and place.is_word(opening - 1)
@@ -122,10 +123,24 @@ def missing_else(place: Place) -> Finding | None:
     )
     if condition is None or place.token(place.at).kind == "bad":
         return None
-    if place.text(place.at) not in (")", "]", "}", ",", ";", "") and not (
-        place.structure.starts_line(place.at)
-    ):
+    ends = place.text(place.at) in (")", "]", "}", ",", ";", "", ":", "{")
+    if not ends and not place.structure.starts_line(place.at):
         return None
+    if place.structure.starts_line(condition) and place.opener(condition) < 0:
+        return Finding(
+            rules.STATEMENT,
+            "there is no `if` statement",
+            place.token(condition).span,
+            ("choose between values: `y[i] = a if c else b`",),
+        )
+    opening = place.opener(condition)
+    if opening > 0 and place.text(opening) == "[" and place.text(opening - 1) in REDUCTIONS:
+        return Finding(
+            rules.REDUCTION,
+            "a filter of a reduction is a `where`",
+            place.token(condition).span,
+            (f"write `where {place.source(condition + 1, place.at)}`",),
+        )
     return Finding(
         rules.OPERATOR,
         "an `if` without `else`",

@@ -66,6 +66,25 @@ def loop_head(place: Place) -> Finding | None:
     )
 
 
+def loop_word(place: Place) -> Finding | None:
+    """`t: L { ... }`."""
+    braced = any(
+        place.text(j) == "{" and not place.structure.starts_line(j)
+        for j in range(place.at, min(place.at + 8, place.stop))
+    )
+    if place.layer != "compute" or place.at != place.start + 2 or not braced:
+        return None
+    if place.text(place.at - 1) != ":" or place.text(place.at + 1) in ("=", "["):
+        return None
+    head = place.source(place.start, place.at + 1)
+    return Finding(
+        rules.LOOP,
+        "a loop without its word",
+        place.token(place.start).span,
+        (f"write `seq {head} {{ ... }}` or `each {head} {{ ... }}`",),
+    )
+
+
 def control(place: Place) -> Finding | None:
     """`if c { ... }`, `return x` as statements."""
     if place.layer != "compute" or place.at != place.start:
@@ -193,6 +212,13 @@ def declaration(place: Place) -> Finding | None:
     """`f32 acc = 0`."""
     if place.layer != "compute" or place.at != place.start or place.word not in words.DTYPES:
         return None
+    if not place.is_word(place.at + 1):
+        return Finding(
+            rules.RESERVED,
+            f"`{place.word}` is a reserved word",
+            place.span,
+            ("choose another name",),
+        )
     name = place.text(place.at + 1)
     fix = f"write `{name}: {place.word} = ...` if the dtype matters, else `{name} = ...`"
     return Finding(rules.STATEMENT, "there are no declarations", place.span, (fix,))
@@ -248,12 +274,22 @@ def table_form(place: Place) -> Finding | None:
 def let_forms(place: Place) -> Finding | None:
     """`let a: f32 = ...`, `let a, b = ...`."""
     let = next((j for j in (place.at - 1, place.at - 2) if place.text(j) == "let"), -1)
+    if place.here == "(" and let == place.at - 1 == place.start:
+        return Finding(
+            rules.STATEMENT,
+            "a `let` between stages names one number",
+            place.span,
+            ("tuples are taken apart in a block: `y[i] = { let (a, b) = f(x)  return a }`",),
+        )
     if let < 0 or not place.is_word(let + 1):
         return None
     name = place.text(let + 1)
     if place.here == ":":
         fix = f"write `let {name} = f32(...)`, or `{name} = ...`"
         return Finding(rules.BLOCK, "a `let` has no dtype", place.span, (fix,))
+    if place.here == "[":
+        fix = f"write `{name}[i: N] = ...`, without `let`"
+        return Finding(rules.BLOCK, "a `let` names a number, not a tensor", place.span, (fix,))
     if place.here == ",":
         fix = f"write `let ({name}, {place.text(place.at + 1)}) = ...`"
         return Finding(
