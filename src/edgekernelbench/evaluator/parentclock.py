@@ -33,7 +33,7 @@ def parent_us(runs: Runs, median_us: float, ratio: float) -> float | None:
     if median_us > _SLOW_US:
         return None
     calls = max(1, int(_WORTH_US / median_us))
-    few = many = float("inf")
+    few = many = per_call = float("inf")
     for attempt in range(_TRIES + _MORE_TRIES):
         few = min(few, _seconds(runs, 1))
         many = min(many, _seconds(runs, calls + 1))
