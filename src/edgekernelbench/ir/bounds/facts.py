@@ -54,11 +54,9 @@ class Facts:
 
     def _with_limit(self, atom: int, factor: int, limit: int) -> Facts:
         """``factor * atom + limit >= 0``."""
-        if factor > 0:
-            bound = (atom, -(limit // factor), None)
-        else:
-            bound = (atom, None, limit // -factor)
-        return replace(self, bounds=(*self.bounds, bound))
+        low = -(limit // factor) if factor > 0 else None
+        high = limit // -factor if factor < 0 else None
+        return replace(self, bounds=(*self.bounds, (atom, low, high)))
 
 
 NOTHING = Facts()

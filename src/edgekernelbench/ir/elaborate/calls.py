@@ -178,7 +178,7 @@ def expand(cx: Context, scope: Scope, macro: Macro, expr: surface.Call) -> Value
     params = macro.stmt.params
     if len(params) != len(expr.args):
         return _count_error(
-            cx, expr, f"{len(params)} arguments", [f"`{expr.fn}({', '.join(params)})`"]
+            cx, expr, coerce.counted(len(params), "argument"), [f"`{expr.fn}({', '.join(params)})`"]
         )
     if expr.fn in cx.expanding and sum(n == expr.fn for n in cx.expanding) > 0:
         return cx.error(rules.RECURSION, f"`{expr.fn}` calls itself", expr.span)

@@ -28,6 +28,18 @@ def show(expr: surface.Expr, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """``1 index``, ``2 indices``."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def letters(count: int) -> str:
+    """Axis names for a left side or a read: ``i, j, k``."""
+    if count <= 7:
+        return ", ".join("ijkmnpq"[:count]) or "i"
+    return ", ".join(f"i{n}" for n in range(count))
+
+
 def shape_text(shape: tuple[int, ...]) -> str:
     return "[" + ", ".join(map(str, shape)) + "]"
 
@@ -38,7 +50,7 @@ def scalar(cx: Context, value: Value, span: Span) -> Scalar | Poison:
         if value.rank == 0:
             return load(cx, value, span)
         name, rank = value.tensor.name, value.rank
-        indices = ", ".join("ijkmnpq"[:rank] if rank <= 7 else "i") if value.shape != (1,) else "0"
+        indices = letters(rank) if value.shape != (1,) else "0"
         return cx.error(
             rules.NOT_SCALAR,
             f"`{name}` is a tensor {shape_text(value.shape)} here, not one element",

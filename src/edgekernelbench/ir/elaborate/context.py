@@ -64,6 +64,7 @@ class Context:
         declared: stages as this pass has seen them, by full name.
         failed: full names of stages whose definition had an error.
         unresolved: stages that were read although their definition failed.
+        extents: extents of tensors as written, for suggestions.
         lows: lowest written indices of histories over loops that do not start at 0.
     """
 
@@ -79,6 +80,7 @@ class Context:
         self.declared: dict[str, View] = {}
         self.failed: set[str] = set()
         self.unresolved: set[str] = set()
+        self.extents: dict[str, tuple[str, ...]] = {}
         self.lows: dict[str, tuple[int, ...]] = {}
         self.expanding: list[str] = []
         self.templates: list[str] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.diagnostics import Diagnostic, Report
-from edgekernelbench.ir.elaborate import header, rules
+from edgekernelbench.ir.elaborate import coerce, header, rules
 from edgekernelbench.ir.elaborate.bodies import function, run_body
 from edgekernelbench.ir.elaborate.context import Context, LimitExceeded
 from edgekernelbench.ir.elaborate.exprs import elaborate_expr
@@ -66,7 +66,7 @@ def _program(cx: Context, kernel: surface.Kernel, given: Mapping[str, int | floa
     nodes = run_body(cx, body, scope, kernel.compute.body)
     for param in kernel.outputs:
         if param.name in body.outputs and param.name not in body.defined:
-            axes = ", ".join(f"i{n}" if n else "i" for n in range(len(param.dims)))
+            axes = coerce.letters(len(param.dims)) if param.dims else ""
             cx.error(
                 rules.OUTPUT_MISSING,
                 f"no stage defines the output `{param.name}`",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from edgekernelbench.ir import core, surface
-from edgekernelbench.ir.elaborate import rules
+from edgekernelbench.ir.elaborate import coerce, rules
 from edgekernelbench.ir.elaborate.context import MAX_BYTES, MAX_ELEMENTS, Context
 from edgekernelbench.ir.elaborate.exprs import extent, number
 from edgekernelbench.ir.elaborate.names import nearest
@@ -80,6 +80,7 @@ def tensors(
             scope.names[param.name] = POISON
             continue
         out.append(tensor)
+        cx.extents[param.name] = tuple(coerce.show(d) for d in param.dims)
         if kind == "input":
             scope.names[param.name] = View(tensor, (0,) * len(tensor.shape))
     return out

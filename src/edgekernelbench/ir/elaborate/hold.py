@@ -31,6 +31,7 @@ class Lets:
     def wrap(self, result: Scalar | Poison, span: Span) -> Scalar | Poison:
         if result is POISON or isinstance(result, Number) or not self.items:
             return result
-        if isinstance(result, core.Const):
+        used = {n.var.uid for n in core.walk(result) if isinstance(n, core.VarRef)}
+        if not any(var.uid in used for var, _ in self.items):
             return result
         return core.Block(tuple(self.items), result, span)

@@ -59,7 +59,7 @@ def lookup_tensor(cx: Context, scope: Scope, expr: surface.Index) -> Value:
             rules.WRONG_KIND,
             f"`{expr.base}` is {what} here, not a tensor",
             span,
-            [f"rename {what[what.index(' ') + 1 :]}: it hides the tensor `{expr.base}`"]
+            [f"rename it: it hides the tensor `{expr.base}`"]
             if _hides_tensor(scope, expr.base)
             else [],
         )

@@ -8,7 +8,7 @@ from typing import Literal
 from edgekernelbench.ir import core
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.ir.elaborate import build, coerce, rules
+from edgekernelbench.ir.elaborate import build, coerce, rules, safe
 from edgekernelbench.ir.elaborate.context import Context
 from edgekernelbench.ir.elaborate.values import POISON, Number, Poison, Scalar
 
@@ -269,7 +269,8 @@ def compare(cx: Context, sign: str, a: Operand, b: Operand, span: Span) -> Resul
     found = coerce.unify(cx, a, b, span)
     if found is None:
         return ghost_of(cx, DType.BOOL)
-    return build.binary(cx, op, found[0], found[1], DType.BOOL, span)
+    left, right = safe.compared(cx, found[0], found[1])
+    return build.binary(cx, op, left, right, DType.BOOL, span)
 
 
 def _decide(op: str, a: int | float, b: int | float) -> bool:

@@ -31,26 +31,24 @@ def subscript(cx: Context, scope: Scope, expr: surface.Index) -> Value:
 
 
 def _too_many(cx: Context, view: View, expr: surface.Index) -> Poison:
-    given = len(expr.args)
-    shape = coerce.shape_text(view.shape)
-    text = f"`{expr.base}` has shape {shape} here, but {given} indices are given"
-    help = []
+    given = coerce.counted(len(expr.args), "index", "indices")
     if view.rank == 0:
-        help = [f"it is one element: write `{expr.base}`"]
+        text, help = f"`{expr.base}` is one element", [f"`{expr.base}`"]
+    else:
+        text = f"`{expr.base}` has {coerce.counted(view.rank, 'dimension')}, but {given}"
+        help = [f"its shape is {coerce.shape_text(view.shape)}"]
     return cx.error(rules.RANK, text, expr.span, help)
 
 
 def element(cx: Context, value: Value, expr: surface.Expr) -> Value:
     """Checks that a subscript used as a scalar has all its indices."""
     if isinstance(value, View) and value.rank > 0 and isinstance(expr, surface.Index):
-        missing = value.rank
-        return cx.error(
-            rules.RANK,
-            f"`{expr.base}` has {missing + len(expr.args)} dimensions, "
-            f"but {len(expr.args)} indices are given",
-            expr.span,
-            [f"its shape is {coerce.shape_text(value.tensor.shape)}"],
-        )
+        full = value.rank + len(expr.args)
+        rank = coerce.counted(full, "dimension")
+        given = coerce.counted(len(expr.args), "index", "indices")
+        shape = coerce.shape_text(value.tensor.shape[-full:])
+        text = f"`{expr.base}` has {rank}, but {given}"
+        return cx.error(rules.RANK, text, expr.span, [f"its shape is {shape}"])
     return value
 
 

@@ -154,9 +154,7 @@ def _bound(cx: Context, scope: Scope, expr: surface.Expr, axis: str) -> Scalar |
 
 
 def reused(cx: Context, name: str, span: Span, taken: Index) -> None:
-    what = (
-        f"the index of the loop `{taken.loop.kind} {name}`" if taken.loop else "an axis around it"
-    )
+    what = f"the index of `{taken.loop.kind} {name}`" if taken.loop else "an axis in use here"
     cx.error(
         rules.AXIS_REUSED,
         f"`{name}` is already {what}",

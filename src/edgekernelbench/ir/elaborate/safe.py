@@ -95,6 +95,23 @@ def _compare_wide(
     ]
 
 
+def compared(cx: Context, left: core.Expr, right: core.Expr) -> tuple[core.Expr, core.Expr]:
+    """The operands of a comparison, with sums that may overflow taken apart: ``a[i] - 1 < n`` as
+    ``a[i] < n + 1``."""
+    if left.dtype is not DType.S32 or (cx.is_safe(left) and cx.is_safe(right)):
+        return left, right
+    for value, other, flipped in ((left, right, False), (right, left, True)):
+        found = split(cx, expanded(cx, value))
+        if found is not None and cx.ranges.of(other).within(-_NARROW, _NARROW):
+            sign, wide, rest = found
+            limit = build.binary(cx, "sub", other, rest, DType.S32, other.span)
+            pair = (wide, limit)
+            if sign < 0:
+                pair = (build.binary(cx, "sub", rest, other, DType.S32, other.span), wide)
+            return (pair[1], pair[0]) if flipped else pair
+    return left, right
+
+
 def plain(cx: Context, index: core.Expr) -> core.Expr:
     """An index as it may be used without a guard: clamps in it moved inwards."""
     if index.dtype is not DType.S32 or cx.is_safe(index):

@@ -73,6 +73,7 @@ def stage(cx: Context, body: Body, scope: Scope, stmt: surface.StageStmt) -> lis
     else:
         tensor = declared
     publish(cx, body, name, View(tensor, left.lows))
+    cx.extents[full] = _extent_texts(stmt, tensor)
     if stored is None:
         cx.failed.add(full)
         return []
@@ -80,6 +81,14 @@ def stage(cx: Context, body: Body, scope: Scope, stmt: surface.StageStmt) -> lis
     if not cx.inferring:
         learn(cx, [made])
     return [made]
+
+
+def _extent_texts(stmt: surface.StageStmt, tensor: core.Tensor) -> tuple[str, ...]:
+    """Extents as written, for suggestions."""
+    out = []
+    for axis, size in zip(stmt.axes or (), tensor.shape, strict=True):
+        out.append(str(size) if axis.extent is None else coerce.show(axis.extent))
+    return tuple(out)
 
 
 def claim(cx: Context, body: Body, name: str, span: Span) -> bool:
@@ -161,8 +170,7 @@ def _fits_declared(
     shape = coerce.shape_text(declared.shape)
     help = []
     if not left.shape:
-        indices = ", ".join("ijkmnpq"[: len(declared.shape)]) or "i"
-        help = [f"`{name}[{indices}] = ...`"]
+        help = [f"`{name}[{coerce.letters(len(declared.shape))}] = ...`"]
     cx.error(
         rules.OUTPUT_SHAPE,
         f"`{name}` is declared {shape}, but defined with shape {coerce.shape_text(left.shape)}",
@@ -181,6 +189,8 @@ def _left_side(
     axes: list[core.Axis] = []
     dims: list[tuple[int, int]] = []
     broken = False
+    if declared is None:
+        _missing_extents(cx, scope, stmt)
     for position, axis in enumerate(stmt.axes or ()):
         taken = scope.find(axis.name)
         loop = taken if isinstance(taken, Index) and taken.loop is not None else None
@@ -241,43 +251,52 @@ def _axis_extent(
     name = stmt.targets[0]
     if axis.extent is not None:
         return extent(cx, scope, axis.extent, f"the extent of axis `{axis.name}`:")
-    if declared is not None:
-        if position < len(declared.shape) == len(stmt.axes or ()):
-            return declared.shape[position]
-        shape = coerce.shape_text(declared.shape)
+    axes = stmt.axes or ()
+    if declared is not None and position < len(declared.shape) == len(axes):
+        return declared.shape[position]
+    if declared is not None and position == 0:
+        shape, given = coerce.shape_text(declared.shape), coerce.counted(len(axes), "axis", "axes")
         cx.error(
             rules.OUTPUT_SHAPE,
-            f"`{name}` is declared {shape}, which is {len(declared.shape)} dimensions, "
-            f"but has {len(stmt.axes or ())} axes here",
+            f"`{name}` is declared {shape}, but has {given} here",
             axis.span,
+            [f"`{name}[{coerce.letters(len(declared.shape))}] = ...`"],
         )
-        return None
-    cx.error(
-        rules.MISSING_EXTENT,
-        f"axis `{axis.name}` of the new stage `{name}` has no extent",
-        axis.span,
-        _suggest_extent(scope, stmt, axis),
-    )
     return None
 
 
-def _suggest_extent(scope: Scope, stmt: surface.StageStmt, axis: surface.LeftAxis) -> list[str]:
-    """The fixed left side, with the extent taken from a read whose index is the bare axis."""
-    size = _used_as_index(scope, stmt.value, axis.name)
+def _missing_extents(cx: Context, scope: Scope, stmt: surface.StageStmt) -> None:
+    """One error for all axes of a new stage that have no extent, with the left side fixed."""
+    missing = [a for a in stmt.axes or () if a.extent is None and not _is_loop(scope, a.name)]
+    if not missing:
+        return
     parts = []
-    for other in stmt.axes or ():
-        if other.extent is not None:
-            parts.append(f"{other.name}: {coerce.show(other.extent)}")
-        elif other.name == axis.name:
-            parts.append(f"{axis.name}: {'EXTENT' if size is None else size}")
+    for axis in stmt.axes or ():
+        if axis.extent is not None:
+            parts.append(f"{axis.name}: {coerce.show(axis.extent)}")
+        elif axis in missing:
+            size = _used_as_index(cx, scope, stmt.value, axis.name)
+            parts.append(f"{axis.name}: {size or 'EXTENT'}")
         else:
-            parts.append(other.name)
-    help = [f"`{stmt.targets[0]}[{', '.join(parts)}] = ...`"]
-    loops = [n for n in scope.visible() if isinstance(b := scope.find(n), Index) and b.loop]
-    return help + nearest(axis.name, loops)
+            parts.append(axis.name)
+    names = " and ".join(f"`{a.name}`" for a in missing)
+    have = "axis {} has" if len(missing) == 1 else "axes {} have"
+    loops = [n for n in scope.visible() if _is_loop(scope, n)]
+    cx.error(
+        rules.MISSING_EXTENT,
+        f"{have.format(names)} no extent in the new stage `{stmt.targets[0]}`",
+        missing[0].span,
+        [f"`{stmt.targets[0]}[{', '.join(parts)}] = ...`", *nearest(missing[0].name, loops)],
+    )
 
 
-def _used_as_index(scope: Scope, expr: surface.Expr, axis: str) -> int | None:
+def _is_loop(scope: Scope, name: str) -> bool:
+    found = scope.find(name)
+    return isinstance(found, Index) and found.loop is not None
+
+
+def _used_as_index(cx: Context, scope: Scope, expr: surface.Expr, axis: str) -> str | None:
+    """The extent, as text, of a dimension that is read with the bare axis."""
     stack: list[object] = [expr]
     while stack:
         node = stack.pop()
@@ -286,7 +305,9 @@ def _used_as_index(scope: Scope, expr: surface.Expr, axis: str) -> int | None:
             for position, arg in enumerate(node.args):
                 bare = isinstance(arg, surface.Name) and arg.id == axis
                 if bare and isinstance(view, View) and position < view.rank:
-                    return view.shape[position]
+                    at = position + len(view.prefix)
+                    texts = cx.extents.get(view.tensor.name)
+                    return texts[at] if texts else str(view.tensor.shape[at])
         if isinstance(node, tuple):
             stack += node
         elif hasattr(node, "__dataclass_fields__"):

@@ -77,7 +77,8 @@ def _counts_fit(
     if len(call.args) != len(made.params):
         cx.error(
             rules.ARGUMENTS,
-            f"template `{made.name}` takes {len(made.params)} arguments, {len(call.args)} given",
+            f"template `{made.name}` takes {coerce.counted(len(made.params), 'argument')}, "
+            f"{len(call.args)} given",
             call.span,
             [f"it is {signature}"],
         )
@@ -85,8 +86,8 @@ def _counts_fit(
     if len(stmt.targets) != len(made.results):
         cx.error(
             rules.RESULTS,
-            f"template `{made.name}` has {len(made.results)} results, "
-            f"{len(stmt.targets)} names are bound",
+            f"template `{made.name}` has {coerce.counted(len(made.results), 'result')}, "
+            f"but {coerce.counted(len(stmt.targets), 'name')} here",
             stmt.name_span,
             [f"it is {signature}"],
         )

@@ -21,10 +21,12 @@ class Site:
         facts: what holds here.
         dropped: conditions written around a reduction that this point is in. They do not hold
             when the reduction is computed.
+        factor: a comparison that the expression around this point is multiplied with.
     """
 
     facts: Facts
     dropped: tuple[tuple[core.Expr, bool], ...] = ()
+    factor: core.Expr | None = None
 
 
 class Reads:
@@ -78,6 +80,7 @@ class Reads:
         where = f" (dimension {position})" if len(load.indices) > 1 else ""
         message = f"`{text}` is not provably in {low}..{high}, the range of `{name}`{where}"
         found = counterexample(self._prover, index, low, high, site.facts)
+        wrong = None if found is None else found[0]
         if found is not None:
             value, point = found
             message += f": it is {value} for {point}" if point else f": it is {value}"
@@ -85,7 +88,7 @@ class Reads:
             rules.OUT_OF_BOUNDS,
             message,
             load.span,
-            _ways(load, index, low, high, writer),
+            _ways(load, _condition(index, low, high, wrong), writer),
             self._notes(site),
         )
 
@@ -97,6 +100,8 @@ class Reads:
 
     def _notes(self, site: Site) -> list[str]:
         notes = []
+        if site.factor is not None:
+            notes.append(f"the factor `({show(site.factor)})` is no guard: the read happens anyway")
         for cond in site.facts.unusable[:3]:
             notes.append(f"`{show(cond)}` says nothing here: its arithmetic may overflow")
         return notes
@@ -175,14 +180,14 @@ class Reads:
             return
         sign, text = ("//", "%")[expr.op == "mod"], show(expr.right)
         if isinstance(expr.right, core.Const):
-            message = f"`{sign}` by {expr.right.value}"
+            message, help = f"`{sign}` by {expr.right.value}", []
         else:
             message = f"`{text}` is not provably positive"
             high = expr.right.dtype.int_range[1]
             found = counterexample(self._prover, expr.right, 1, high, site.facts)
             if found is not None and found[1]:
                 message += f": it is {found[0]} for {found[1]}"
-        help = [f"`{show(expr.left)} {sign} max({text}, 1)`"]
+            help = [f"`{show(expr.left)} {sign} max({text}, 1)`"]
         self._report.error(rules.DIVISOR, message, expr.span, help, self._notes(site))
 
 
@@ -195,19 +200,26 @@ def _lows(load: core.Load, writer: Writer | None) -> list[int]:
     return lows
 
 
-def _ways(
-    load: core.Load, index: core.Expr, low: int, high: int, writer: Writer | None
-) -> list[str]:
+def _condition(index: core.Expr, low: int, high: int, wrong: int | None) -> str:
+    """The range test that an index lacks; half of it where its other half never fails."""
+    text = show(index)
+    data = any(isinstance(node, core.Load) for node in core.walk(index))
+    if wrong is None or data:
+        return f"{low} <= {text} <= {high}"
+    return f"{text} >= {low}" if wrong < low else f"{text} <= {high}"
+
+
+def _ways(load: core.Load, condition: str, writer: Writer | None) -> list[str]:
     text = read(load)
     if writer is not None and writer.kept:
         return [
             f"`pad({text}, initial)` is the initial value where there is no such iteration",
-            f"or a condition: `{text} if {low} <= {show(index)} <= {high} else initial`",
+            f"or a condition: `{text} if {condition} else initial`",
         ]
     return [
         f"`pad({text}, 0)` is 0 where an index is out of range",
         f"`edge({text})` clamps every index to the border",
-        f"or clamp the index, or read under a condition: `a if {show(index)} <= {high} else b`",
+        f"or a condition: `{text} if {condition} else 0`",
     ]
 
 

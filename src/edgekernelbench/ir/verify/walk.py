@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import NOTHING, Facts, Prover
+from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.verify.order import Writer
 from edgekernelbench.ir.verify.reads import Reads, Site
 
@@ -46,7 +47,7 @@ class Walk:
                 self.visit(expr.result, site)
             case _:
                 for child in core.children(expr):
-                    self.visit(child, site)
+                    self.visit(child, _under_factor(expr, child, site))
                 if isinstance(expr, core.Binary) and expr.op in ("fdiv", "mod"):
                     self._reads.divisor(expr, site)
 
@@ -84,3 +85,14 @@ class Walk:
                 if value is not None:
                     self._recheck_lets(value, site)
                     self.visit(value, site)
+
+
+def _under_factor(expr: core.Expr, child: core.Expr, site: Site) -> Site:
+    """Notes that a product has a comparison as its other factor."""
+    if isinstance(expr, core.Binary) and expr.op == "mul":
+        other = expr.left if child is expr.right else expr.right
+        while isinstance(other, core.Cast):
+            other = other.arg
+        if other.dtype is DType.BOOL:
+            return replace(site, factor=other)
+    return site
