@@ -34,7 +34,7 @@ def task_statement(workload: Workload) -> str:
         "",
         f"Sizes: {sizes}.",
         "",
-        "Inputs:",
+        "Inputs (const: known before deployment, may be repacked ahead of the timed call):",
         *(_tensor_line(spec) for spec in workload.input_specs),
         "Outputs:",
         *(_tensor_line(spec) for spec in workload.output_specs),
@@ -53,8 +53,7 @@ def task_statement(workload: Workload) -> str:
 
 def _tensor_line(spec: TensorSpec) -> str:
     shape = ", ".join(str(extent) for extent in spec.shape)
-    known = ", const: known before deployment, may be repacked ahead of the timed call"
-    return f"- {spec.name}: {spec.dtype}[{shape}]{known if spec.const else ''}"
+    return f"- {spec.name}: {'const ' if spec.const else ''}{spec.dtype}[{shape}]"
 
 
 def tolerance_text(workload: Workload) -> str:
