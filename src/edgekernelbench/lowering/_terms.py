@@ -1,21 +1,27 @@
-"""What `normalize` asks of expressions: their variables, a key for equality, copies, safety."""
+"""What `normalize` asks of expressions: their variables, a key for equality, copies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from edgekernelbench.ir import core
-from edgekernelbench.ir.bounds import Ranges
-from edgekernelbench.ir.dtypes import DType
 
 _MAX_KEY = 400  # nodes of a reduction that is compared with others of its stage
 
 
-def with_children(expr: core.Expr, rebuild: Callable[[core.Expr], core.Expr]) -> core.Expr:
+E = TypeVar("E", bound=core.Expr)
+
+
+def with_children(expr: E, rebuild: Callable[[core.Expr], core.Expr]) -> E:
     """``expr`` with each direct subexpression replaced; the same object if none changes."""
     new = [rebuild(child) for child in core.children(expr)]
     if all(a is b for a, b in zip(new, core.children(expr), strict=True)):
         return expr
+    return _rebuilt(expr, new)  # type: ignore[return-value]
+
+
+def _rebuilt(expr: core.Expr, new: list[core.Expr]) -> core.Expr:
     match expr:
         case core.Load():
             return core.Load(expr.tensor, tuple(new), expr.span)
@@ -131,57 +137,3 @@ def _token(node: core.Expr, bound: dict[int, int]) -> Iterator[object]:
             yield (node.op, node.where is None, tuple(axis.extent for axis in node.axes))
             for axis in node.axes:
                 bound[axis.var.uid] = len(bound)
-
-
-def is_total(expr: core.Expr, ranges: Ranges) -> bool:
-    """Whether every read and division is provably fine wherever its variables are in range.
-
-    No condition is taken as a fact, but for `pad`, whose own test guards its read.
-    """
-    stack = [expr]
-    while stack:
-        node = stack.pop()
-        match node:
-            case core.Load():
-                pairs = zip(node.tensor.shape, node.indices, strict=True)
-                if not all(ranges.of(index).within(0, extent - 1) for extent, index in pairs):
-                    return False
-            case core.Binary(op="fdiv" | "mod", dtype=dtype, right=right) if dtype.is_int:
-                if not ranges.of(right).within(1, 1 << 64):
-                    return False
-            case core.Select(border=True, then=core.Load(indices=indices)):
-                stack += [node.cond, node.other, *indices]
-                continue
-        stack += core.children(node)
-    return True
-
-
-def conjuncts(cond: core.Expr) -> list[core.Expr]:
-    """The terms of a conjunction, in order; later ones may rely on earlier ones."""
-    out: list[core.Expr] = []
-    stack = [cond]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, core.Binary) and top.op == "and":
-            stack += [top.right, top.left]
-        else:
-            out.append(top)
-    return out
-
-
-def guarded(cond: core.Expr, value: core.Expr, otherwise: int) -> core.Expr:
-    """``value`` where ``cond`` holds, else the constant ``otherwise``."""
-    return core.Select(cond, value, _constant(otherwise, value.dtype), value.dtype)
-
-
-def _constant(value: int, dtype: DType) -> core.Const:
-    if dtype is DType.BOOL:
-        return core.Const(bool(value), dtype)
-    return core.Const(float(value) if dtype.is_float else value, dtype)
-
-
-def both(left: core.Expr, right: core.Expr, ranges: Ranges) -> core.Expr:
-    """Conjunction in which ``left`` guards ``right`` if that may fail."""
-    if is_total(right, ranges):
-        return core.Binary("and", left, right, DType.BOOL)
-    return guarded(left, right, 0)
