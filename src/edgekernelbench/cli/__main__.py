@@ -1,0 +1,3 @@
+from edgekernelbench.cli.main import main
+
+main()

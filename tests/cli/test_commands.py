@@ -1,0 +1,112 @@
+"""The contract for scripts: JSON keys, exit codes, one-line errors without a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgekernelbench.cli.main import app, main
+from edgekernelbench.errors import UsageError
+
+GOOD = """kernel k[N=8](x: f32[N]) -> (y: f32[N]) {
+  compute { y[i] = x[i] * 2 }
+}
+"""
+OUT_OF_BOUNDS = GOOD.replace("x[i] * 2", "x[i + 1]")
+ILLEGAL_STEP = GOOD.rstrip().removesuffix("}") + "  schedule for cpu { loops y (i by 3, j) }\n}\n"
+
+
+def _run(*args: str, stdin: str | None = None) -> tuple[int, str, Exception | None]:
+    result = CliRunner().invoke(app, list(args), input=stdin)
+    error = result.exception if isinstance(result.exception, Exception) else None
+    return result.exit_code, result.output, error
+
+
+def test_suite_stats_and_list() -> None:
+    code, text, _ = _run("suite", "stats", "--json")
+    stats = json.loads(text)
+    assert code == 0
+    assert stats["workloads"] == sum(stats["by_level"].values()) == sum(stats["by_family"].values())
+    code, text, _ = _run("suite", "list", "--subset", "quick", "--json")
+    rows = json.loads(text)
+    assert len(rows) >= 12
+    assert set(rows[0]) == {"workload", "pattern", "level", "family", "domain", "dtype"}
+    assert {row["level"] for row in rows} == {1, 2, 3}
+
+
+def test_a_canonical_program_is_printed_whole() -> None:
+    code, text, _ = _run("suite", "canonical", "softmax_last__02")
+    assert code == 0
+    assert text.startswith("kernel softmax_last[")
+
+
+@pytest.mark.parametrize("name", ["softmax_last_02", "nonsense"])
+def test_unknown_workloads_name_the_way_out(name: str) -> None:
+    _, _, error = _run("suite", "show", name)
+    assert isinstance(error, UsageError)
+    assert name in error.message
+    assert error.help
+
+
+def test_check_says_right_or_shows_the_place(tmp_path: Path) -> None:
+    code, text, _ = _run("check", "-", stdin=GOOD)
+    assert (code, "is right" in text) == (0, True)
+    path = tmp_path / "bad.ekir"
+    path.write_text(OUT_OF_BOUNDS)
+    code, text, _ = _run("check", str(path))
+    assert code == 1
+    assert f"{path}:2:" in text
+    assert "^" in text
+    assert "rule:" in text
+    code, text, _ = _run("check", str(path), "--json")
+    assert code == 1
+    found = json.loads(text)["diagnostics"][0]
+    assert {"code", "rule", "message", "line", "column", "help"} <= set(found)
+
+
+def test_check_with_a_target_looks_at_the_layers() -> None:
+    code, text, _ = _run("check", "-", "--target", "llvm", stdin=ILLEGAL_STEP)
+    assert code == 1
+    assert "E4" in text
+
+
+def test_explain_shows_the_nest() -> None:
+    code, text, _ = _run("explain", "-", "--json", stdin=GOOD)
+    result = json.loads(text)
+    assert code == 0
+    assert result["flops"] == 8
+    assert result["io_bytes"] == 64
+    assert result["nest"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["check", "nowhere.ekir"],
+        ["check", "/"],
+        ["eval", "-", "--workload", "nonsense"],
+        ["eval", "-", "--workload", "gelu_erf__02", "--target", "toaster"],
+        ["run", "--agent", "nobody", "--out", "x"],
+        ["run", "--subset", "nothing", "--out", "x"],
+        ["run", "--workload", "nonsense", "--out", "x"],
+        ["score", "nowhere"],
+    ],
+)
+def test_commands_that_cannot_be_carried_out_exit_with_2_and_one_line(
+    args: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["ekb", *args])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    text = capsys.readouterr().err
+    assert text.startswith("error: ")
+    assert "Traceback" not in text
+    assert "help: " in text
