@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
 from filelock import FileLock
@@ -21,6 +20,7 @@ from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.evaluator.task import EvalTask, ports
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.peaks import Peaks, load_peaks
 
 _SLACK_BYTES = 2 << 30
 """Address space of a run child beside the target's memory: thread stacks and allocator arenas
@@ -69,12 +69,19 @@ class Evaluator:
             self._servers["compile"], self.machinery, self.target, self.settings, self.cache_dir
         )
         self.canary = Canary(self)
-        self._sessions: dict[str, TaskSession] = {}
-        self._guard = threading.Lock()
+        # One object, so that a thread that holds the lock may take it again.
+        self._lock = FileLock(self.cache_dir / "locks" / f"{target.name}.lock")
+        self._measures_peaks = machinery is None and self.settings.roofline
+        self._peaks = load_peaks(self.target) if self._measures_peaks else None
+        self._peaks_are_fresh = False
 
     # ------------------------------------------------------------ use
     def session(self, workload: EvalTask) -> TaskSession:
-        """A session for many evaluations of one task; close it, or use it as a context manager."""
+        """A session for many evaluations of one task; close it, or use it as a context manager.
+
+        The first one on a host measures its peaks.
+        """
+        self.peaks()
         return TaskSession(self, workload)
 
     def evaluate(self, kernel_text: str, workload: EvalTask) -> Evaluation:
@@ -96,9 +103,27 @@ class Evaluator:
     # ------------------------------------------------------------ for sessions
     def device_lock(self) -> FileLock:
         """Held by whoever compiles for or runs on the target."""
-        folder = self.cache_dir / "locks"
-        folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder / f"{self.target.name}.lock")
+        Path(self._lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        return self._lock
+
+    def peaks(self) -> Peaks | None:
+        """The measured peaks of the target, or None where the settings want no roofline."""
+        if self._measures_peaks and self._peaks is None:
+            self.measure_peaks()
+        return self._peaks
+
+    def measure_peaks(self) -> bool:
+        """Measures the peaks, once in this evaluator's life; whether it did so now.
+
+        Results are held against no roofline meanwhile.
+        """
+        if not self._measures_peaks or self._peaks_are_fresh:
+            return False
+        from edgekernelbench.evaluator.peaks import measure_peaks
+
+        self._peaks_are_fresh, self._peaks = True, None
+        self._peaks = measure_peaks(self.target, self)
+        return True
 
     def kernel_contestant(self, name: str, folder: Path, task: EvalTask) -> Contestant:
         """A contestant for a compiled kernel in ``folder``, limited like any candidate."""

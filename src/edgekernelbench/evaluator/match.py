@@ -15,7 +15,6 @@ from edgekernelbench.evaluator.rivals import Rival
 from edgekernelbench.evaluator.statistics import estimate, speedup
 from edgekernelbench.evaluator.task import Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
-from edgekernelbench.targets.peaks import load_peaks
 
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.attempt import Attempt
@@ -152,13 +151,21 @@ class Match:
         return min(times, key=lambda name: times[name]) if times else None
 
     def suspicion(self, performance: Performance) -> str:
-        """Why the candidate's time cannot be true; empty when it can."""
-        target = self._evaluator.target
+        """Why the candidate's time cannot be true; empty when it can.
+
+        Before the roofline accuses, it is measured anew: it may have been taken on a busy machine.
+        """
+        found = self._implausible(performance)
+        if found and self._evaluator.measure_peaks():
+            found = self._implausible(performance)
+        return found
+
+    def _implausible(self, performance: Performance) -> str:
         return implausible(
             self._session.task,
             performance.median_us,
             performance.launch_overhead_us,
             self._parent_us,
-            load_peaks(target),
+            self._evaluator.peaks(),
             self._evaluator.settings.roofline_slack,
         )

@@ -19,6 +19,10 @@ _ALGORITHMS = 4.0
 """By how much a better algorithm may undercut the nominal operations. Winograd F(4x4, 3x3) saves
 4.0, F(2x2, 3x3) 2.25."""
 
+_CACHES = 4.0
+"""By how much a kernel may exceed the bandwidth measured in caches: at such sizes the measured one
+is lowered by launch and wake-up, and a kernel's own inputs may lie in a nearer cache."""
+
 _INPUTS_READ = 0.25
 """Share of the inputs that a kernel surely reads: strides, crops and conditions skip some."""
 
@@ -32,7 +36,10 @@ def least_seconds(task: EvalTask, peaks: Peaks) -> tuple[float, str]:
     written = sum(_bytes(spec) for spec in task.output_specs)
     read = sum(_bytes(spec) for spec in task.input_specs)
     needed = min(written + _INPUTS_READ * read, float(task.bytes_touched))
-    roofs = {"bandwidth": needed / peaks.cache_bytes_per_s}
+    bandwidth = peaks.bytes_per_s(int(needed))
+    if needed < peaks.bandwidths[-1].working_set:
+        bandwidth *= _CACHES
+    roofs = {"bandwidth": needed / bandwidth}
     if task.dtype == "f32":
         roofs["operations"] = task.flops / _ALGORITHMS / peaks.flops_f32
     name = max(roofs, key=lambda key: roofs[key])

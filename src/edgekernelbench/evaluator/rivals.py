@@ -57,14 +57,14 @@ class Rival:
 class Rivals:
     """Builds baselines when first needed, and keeps their processes between evaluations."""
 
-    def __init__(self, evaluator: Evaluator, task: EvalTask) -> None:
+    def __init__(self, evaluator: Evaluator, task: EvalTask, names: tuple[str, ...] | None) -> None:
         self._evaluator = evaluator
         self._task = task
         self._materials: Materials | None = None
         modules = evaluator.machinery.baselines
         self.all = [
             Rival(name, load_baseline(modules[name]).scored)
-            for name in evaluator.settings.baselines
+            for name in (evaluator.settings.baselines if names is None else names)
         ]
 
     def ready(self, pool: Pool) -> Iterator[Rival]:

@@ -26,13 +26,20 @@ class TaskSession:
     Constants and inputs are drawn in secret and used for `EvalSettings.pool_evaluations`
     evaluations, then drawn anew; `redraw` does so at once. The baselines' processes live as long
     as the session, and are restarted when they die. Not for use by several threads at a time.
+
+    Args:
+        evaluator: the warm state of the target.
+        task: the workload.
+        baselines: others than the settings name.
     """
 
-    def __init__(self, evaluator: Evaluator, task: EvalTask) -> None:
+    def __init__(
+        self, evaluator: Evaluator, task: EvalTask, baselines: tuple[str, ...] | None = None
+    ) -> None:
         self.evaluator = evaluator
         self.task = task
         self.interface = Interface.of(task)
-        self.rivals = Rivals(evaluator, task)
+        self.rivals = Rivals(evaluator, task, baselines)
         self._pool: Pool | None = None
 
     def evaluate(self, kernel_text: str) -> Evaluation:

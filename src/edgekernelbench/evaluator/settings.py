@@ -26,6 +26,8 @@ class EvalSettings(BaseModel):
             a baseline's first and last are.
         baselines: names, of `baselines.registry`.
         threads: cores for candidate and baselines alike; None takes the target's.
+        roofline: hold results against the measured peaks of the host, which are measured first
+            where that has not been done (some seconds, once a machine).
         roofline_slack: how far above the measured roofline a result may be, as a factor.
         order_seed: decides the order of contestants and which samples are verified, if given;
             None (the rule outside of tests) takes the system's randomness.
@@ -47,5 +49,6 @@ class EvalSettings(BaseModel):
     verify_samples: int = Field(default=4, ge=2)
     baselines: tuple[str, ...] = ("tvm", "tvm-raw", "ort")
     threads: int | None = Field(default=None, ge=1)
+    roofline: bool = True
     roofline_slack: float = Field(default=1.1, ge=1)
     order_seed: int | None = None

@@ -51,15 +51,12 @@ class Peaks(BaseModel):
         """Bandwidth at the largest working set."""
         return self.bandwidths[-1].bytes_per_s
 
-    @property
-    def cache_bytes_per_s(self) -> float:
-        """The highest bandwidth at any working set."""
-        return max(b.bytes_per_s for b in self.bandwidths)
-
     def bytes_per_s(self, working_set: int) -> float:
-        """The highest bandwidth measured at this working set or a larger one."""
-        fitting = [b.bytes_per_s for b in self.bandwidths if b.working_set >= working_set]
-        return max(fitting, default=self.memory_bytes_per_s)
+        """An upper bound of the bandwidth at a working set: the highest that was measured from
+        the next smaller one upwards."""
+        smaller = [b.working_set for b in self.bandwidths if b.working_set <= working_set]
+        least = max(smaller, default=0)
+        return max(b.bytes_per_s for b in self.bandwidths if b.working_set >= least)
 
 
 def peaks_file(target: Target, threads: int) -> Path:

@@ -1,0 +1,242 @@
+"""Measures the peaks of a target with kernels written in the IR, through the evaluator itself.
+
+Operations: register-tiled f32 matrix products. Bandwidth: a triad and a sum at working sets from
+the first cache to memory. Each counts with its best sample, so that other work on the machine
+does not lower a roof that results are held against.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edgekernelbench.evaluator.task import Arrays
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.suite.correctness import Correctness
+from edgekernelbench.suite.model import TensorSpec
+from edgekernelbench.suite.tolerance import Facts, compare
+from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.peaks import Bandwidth, Peaks, load_peaks, store_peaks
+
+if TYPE_CHECKING:
+    from edgekernelbench.evaluator.evaluator import Evaluator
+
+METHOD = (
+    "best sample of kernels in the IR: register-tiled f32 matrix products; triad and sum, bytes "
+    "read and written once each"
+)
+
+_SIDE = 256
+_MEMORY_BYTES = 64 << 20
+
+
+class _PeakTask:
+    """What the measuring tasks have in common; an `EvalTask`."""
+
+    dtype = "f32"
+    tolerance = "f32_reduction"
+    terms = 1
+    sizes: Mapping[str, int | float]
+    input_specs: tuple[TensorSpec, ...]
+    output_specs: tuple[TensorSpec, ...]
+
+    @property
+    def id(self) -> str:
+        return f"peak {type(self).__name__}"
+
+    @property
+    def bytes_touched(self) -> int:
+        return sum(spec.bytes for spec in (*self.input_specs, *self.output_specs))
+
+    def header(self) -> str:
+        raise NotImplementedError
+
+    def canonical(self) -> str:
+        raise FileNotFoundError
+
+    def twin(self, inputs: Mapping[str, np.ndarray]) -> None:
+        return None
+
+    def inputs(self, seed: int, const_seed: int | None = None) -> Arrays:
+        rng = np.random.default_rng(seed)
+        return {s.name: rng.random(s.shape, np.float32) - 0.5 for s in self.input_specs}
+
+    def compare(
+        self, outputs: Mapping[str, np.ndarray], truth: Mapping[str, np.ndarray]
+    ) -> Correctness:
+        return compare(outputs, truth, "f32_reduction", Facts(accumulation=self.terms))
+
+
+def _f32(name: str, *shape: int) -> TensorSpec:
+    return TensorSpec(name=name, dtype=DType.F32, shape=shape)
+
+
+class Product(_PeakTask):
+    """``C = A B`` on square matrices that fit the second-level cache."""
+
+    flops = 2 * _SIDE**3
+    terms = _SIDE
+    sizes: Mapping[str, int | float] = {"N": _SIDE}
+    input_specs = (_f32("A", _SIDE, _SIDE), _f32("B", _SIDE, _SIDE))
+    output_specs = (_f32("C", _SIDE, _SIDE),)
+
+    def header(self) -> str:
+        return f"kernel product[N={_SIDE}](A: f32[N, N], B: f32[N, N]) -> (C: f32[N, N])"
+
+    def kernel(self, rows: int, columns: int) -> str:
+        return f"""{self.header()} {{
+  compute {{
+    P[k: N, j: N] = B[k, j]
+    acc[i: N, j: N] = sum[k: N](A[i, k] * P[k, j])
+    C[i, j] = acc[i, j]
+  }}
+  schedule for cpu {{
+    loops acc (parallel i by {rows}, j by {columns}, k by 4, unroll k, unroll i, vectorize j)
+    place C in acc.j0
+    loops C (i, vectorize j)
+  }}
+  memory for cpu {{ layout P [k, j] -> [j // {columns}, k, j % {columns}] }}
+}}"""
+
+    def truth(self, inputs: Mapping[str, np.ndarray], *, cache: bool = True) -> Arrays:
+        return {"C": inputs["A"].astype(np.float64) @ inputs["B"].astype(np.float64)}
+
+
+class Triad(_PeakTask):
+    """``y = 2 x + z``: two streams read, one written."""
+
+    def __init__(self, working_set: int) -> None:
+        n = max(4096, working_set // 12 // 4096 * 4096)
+        self.n = n
+        self.flops = 2 * n
+        self.sizes = {"N": n}
+        self.input_specs = (_f32("x", n), _f32("z", n))
+        self.output_specs = (_f32("y", n),)
+
+    def header(self) -> str:
+        return f"kernel triad[N={self.n}](x: f32[N], z: f32[N]) -> (y: f32[N])"
+
+    def kernel(self) -> str:
+        return f"{self.header()} {{ compute {{ y[i] = x[i] * 2 + z[i] }} }}"
+
+    def truth(self, inputs: Mapping[str, np.ndarray], *, cache: bool = True) -> Arrays:
+        return {"y": inputs["x"].astype(np.float64) * 2 + inputs["z"]}
+
+
+class Sum(_PeakTask):
+    """Sums of rows: one stream read, next to nothing written."""
+
+    _ROW = 2048
+
+    def __init__(self, working_set: int) -> None:
+        rows = max(2, working_set // 4 // self._ROW)
+        self.rows = rows
+        self.flops = rows * self._ROW
+        self.terms = self._ROW
+        self.sizes = {"R": rows}
+        self.input_specs = (_f32("x", rows, self._ROW),)
+        self.output_specs = (_f32("s", rows),)
+
+    def header(self) -> str:
+        return f"kernel rows[R={self.rows}](x: f32[R, {self._ROW}]) -> (s: f32[R])"
+
+    def kernel(self) -> str:
+        return f"""{self.header()} {{
+  compute {{ s[r] = sum[k: {self._ROW}](x[r, k]) }}
+  schedule for cpu {{ loops s.sum (parallel r, vectorize k) }}
+}}"""
+
+    def truth(self, inputs: Mapping[str, np.ndarray], *, cache: bool = True) -> Arrays:
+        return {"s": inputs["x"].astype(np.float64).sum(axis=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rate:
+    name: str
+    task: Product | Triad | Sum
+    text: str
+
+
+def _rates(target: Target) -> Iterator[_Rate]:
+    lanes = target.vector_bits // 32
+    product = Product()
+    for rows, columns in ((8, 2 * lanes), (4, 2 * lanes), (4, 4 * lanes)):
+        yield _Rate(f"product {rows}x{columns}", product, product.kernel(rows, columns))
+    last = target.cache_bytes[-1] if target.cache_bytes else 0
+    in_caches = [size * target.threads * 3 // 4 for size in target.cache_bytes[:-1]]
+    sizes: list[tuple[int, tuple[type[Triad | Sum], ...]]] = [
+        *((size, (Triad, Sum)) for size in (*in_caches, last // 2)),
+        (max(_MEMORY_BYTES, 2 * last), (Triad,)),
+    ]
+    for size, kinds in sizes:
+        for task in (kind(size) for kind in kinds):
+            name = f"{type(task).__name__.lower()} {task.bytes_touched >> 10} KiB"
+            yield _Rate(name, task, task.kernel())
+
+
+def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
+    """Measures and stores the peaks of a target; a few seconds.
+
+    Args:
+        target: the device.
+        evaluator: one for the target that is there already.
+
+    Raises:
+        UsageError: the target cannot be run here.
+        RuntimeError: none of the kernels for a roof gave a time; says what came instead.
+    """
+    if evaluator is None:
+        from edgekernelbench.evaluator.evaluator import Evaluator as Fresh
+
+        with Fresh(target) as fresh:
+            return measure_peaks(fresh.target, fresh)
+    seen, failures = _measure(target, evaluator)
+    products = {n: r for n, (r, task) in seen.items() if isinstance(task, Product)}
+    streams = [(n, r, task) for n, (r, task) in seen.items() if not isinstance(task, Product)]
+    if not products or not streams:
+        raise RuntimeError(f"peaks of {target.name} cannot be measured: {'; '.join(failures)}")
+    bandwidths = [
+        Bandwidth(working_set=task.bytes_touched, bytes_per_s=rate, kernel=name)
+        for name, rate, task in streams
+    ]
+    from edgekernelbench.evaluator.environment import observe
+
+    peaks = Peaks(
+        target=target.name,
+        cpu=observe(target.threads).cpu,
+        threads=target.threads,
+        flops_f32=max(products.values()),
+        bandwidths=tuple(sorted(bandwidths, key=lambda b: b.working_set)),
+        kernels={name: rate for name, (rate, _) in seen.items()},
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        method=METHOD,
+    )
+    store_peaks(target, peaks)
+    return peaks
+
+
+def _measure(
+    target: Target, evaluator: Evaluator
+) -> tuple[dict[str, tuple[float, Product | Triad | Sum]], list[str]]:
+    """Operations or bytes a second by kernel, and what went wrong with the others."""
+    from edgekernelbench.evaluator.session import TaskSession
+
+    seen: dict[str, tuple[float, Product | Triad | Sum]] = {}
+    failures = []
+    for rate in _rates(target):
+        with TaskSession(evaluator, rate.task, baselines=()) as session:
+            result = session.evaluate(rate.text)
+        if result.performance is None:
+            failures.append(f"{rate.name}: {result.status.value} {result.message}")
+            continue
+        seconds = min(result.performance.samples_us) * 1e-6
+        work = rate.task.flops if isinstance(rate.task, Product) else rate.task.bytes_touched
+        seen[rate.name] = (work / seconds, rate.task)
+    return seen, failures
+
+
+__all__ = ["load_peaks", "measure_peaks"]

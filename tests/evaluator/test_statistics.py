@@ -1,0 +1,60 @@
+"""Intervals of medians cover what they claim, whatever the distribution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from edgekernelbench.evaluator.statistics import LEAST, estimate, interval_rank, speedup
+
+
+def test_rank_has_the_coverage_and_is_the_largest_with_it() -> None:
+    def coverage(n: int, rank: int) -> float:
+        return 1 - 2 * sum(math.comb(n, k) for k in range(rank + 1)) / 2.0**n
+
+    for n in range(LEAST, 120):
+        assert coverage(n, interval_rank(n)) >= 0.95
+        assert coverage(n, interval_rank(n) + 1) < 0.95
+    assert coverage(LEAST - 1, 0) < 0.95
+    assert [interval_rank(n) for n in range(1, LEAST)] == [0] * (LEAST - 1)
+
+
+def test_interval_covers_on_a_skewed_distribution() -> None:
+    rng = np.random.default_rng(1)
+    truth = math.log(2.0)  # the median of the exponential distribution
+    hits = 0
+    for _ in range(400):
+        found = estimate(list(rng.exponential(size=15)))
+        hits += found.low <= truth <= found.high
+    assert hits >= 375
+
+
+def test_estimate() -> None:
+    assert estimate([3.0]).median == estimate([3.0]).low == 3.0
+    five = estimate([5, 1, 4, 2, 3])
+    assert (five.median, five.low, five.high) == (3, 1, 5)
+    assert estimate([1, 2, 3, 4]).median == 2.5
+    with pytest.raises(ValueError, match="no values"):
+        estimate([])
+
+
+def test_speedup_is_robust_to_drift() -> None:
+    """The machine slows down by half in the middle; the ratio within rounds does not."""
+    rng = np.random.default_rng(2)
+    drift = np.where(np.arange(20) < 10, 1.0, 2.0)
+
+    def times(us: float) -> dict[int, float]:
+        return dict(enumerate((us * drift * (1 + rng.normal(0, 0.002, 20))).tolist()))
+
+    candidate, baseline = times(100), times(150)
+    found = speedup(baseline, candidate)
+    assert 1.49 < found.low <= found.median <= found.high < 1.51
+
+
+def test_speedup_uses_common_rounds() -> None:
+    found = speedup({0: 30.0, 2: 30.0}, {0: 10.0, 1: 99.0, 2: 10.0})
+    assert found.median == 3.0
+    with pytest.raises(ValueError, match="no values"):
+        speedup({0: 1.0}, {1: 1.0})
