@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import time
 import tracemalloc
 
 import numpy as np
@@ -377,3 +379,23 @@ def test_reductions_inside_a_cut_stage_are_computed_once() -> None:
     x = np.random.default_rng(0).normal(size=(500, 3000))
     want = np.exp(x) / np.exp(x).sum(1, keepdims=True) + x.max()
     np.testing.assert_allclose(run(p, x=x), want)
+
+
+def test_time_limit() -> None:
+    body = "seq a: 1000 { seq b: 1000 { seq c: 1000 { h[a, b, c] = x[0] } } }\n y[i] = h[9, 9, 9]"
+    p = kernel("x: f32[1]", "y: f32[1]", body.replace("1000", "200"))
+    started = time.monotonic()
+    with pytest.raises(InterpretError, match="the time limit ran out, in stage 'h'"):
+        interpret(p, {"x": np.ones(1, np.float32)}, limit_s=0.2)
+    assert time.monotonic() - started < 5
+
+
+def test_too_much_memory() -> None:
+    p = kernel("x: f32[1]", "y: f32[1]", "h[a: 30000, b: 30000] = x[0]\n y[i] = h[9, 9]")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, before[1]))
+    try:
+        with pytest.raises(InterpretError, match="needs more memory than there is"):
+            interpret(p, {"x": np.ones(1, np.float32)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,21 @@ class Frame:
         flat: the same arrays with one dimension.
         memo: results of reductions evaluated ahead of a stage, with the stage's start values.
         stage: name of the stage being computed, for messages.
+        deadline: when the run must have ended, by `time.monotonic`; infinite for no limit.
     """
 
-    __slots__ = ("count", "flat", "guard", "memo", "origin", "stage", "start", "store", "vals")
+    __slots__ = (
+        "count",
+        "deadline",
+        "flat",
+        "guard",
+        "memo",
+        "origin",
+        "stage",
+        "start",
+        "store",
+        "vals",
+    )
 
     def __init__(self, slots: int, stores: int) -> None:
         self.vals: list[Value] = [None] * slots
@@ -47,6 +60,15 @@ class Frame:
         self.guard: Guard = None
         self.memo: dict[int, Value] = {}
         self.stage = ""
+        self.deadline = float("inf")
+
+    def tick(self) -> None:
+        """Called once per iteration and per piece: ends a run that takes too long."""
+        if monotonic() > self.deadline:
+            raise InterpretError(f"the time limit ran out{self._place()}")
+
+    def _place(self) -> str:
+        return f", in stage '{self.stage}'" if self.stage else ""
 
     def keep(self, store: int, array: np.ndarray | None) -> None:
         """Makes ``array`` (C-contiguous) the storage of a tensor; None gives it back."""

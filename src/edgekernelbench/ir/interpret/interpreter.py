@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic
 
 import numpy as np
 
@@ -17,7 +18,10 @@ from edgekernelbench.ir.interpret.storage import allocate, plan, stage_dtypes
 
 
 def interpret(
-    program: core.Program, inputs: Mapping[str, np.ndarray], mode: Mode = "f64"
+    program: core.Program,
+    inputs: Mapping[str, np.ndarray],
+    mode: Mode = "f64",
+    limit_s: float = float("inf"),
 ) -> dict[str, np.ndarray]:
     """Runs a verified program and returns its outputs by name.
 
@@ -31,6 +35,8 @@ def interpret(
             float input may also come as float64.
         mode: ``f64`` computes and stores floats in float64 whatever their declared dtype;
             ``declared`` computes each expression in its dtype and rounds stores to the tensor's.
+        limit_s: seconds after which the run is given up, checked between pieces of work that
+            take some milliseconds.
 
     Returns:
         Fresh arrays of the declared shapes: floats as float64 in mode ``f64``, all else in the
@@ -38,7 +44,7 @@ def interpret(
 
     Raises:
         InterpretError: the inputs do not fit, or the program does what a verified one cannot
-            (a read out of range, an integer division by zero).
+            (a read out of range, an integer division by zero), or takes longer than the limit.
     """
     if depth_of(program) > MAX_DEPTH:
         raise InterpretError(f"an expression is nested more than {MAX_DEPTH} deep")
@@ -49,6 +55,7 @@ def interpret(
         builder = Builder(compiler, layout)
         steps = [builder.node(node) for node in program.body]
         frame = Frame(len(compiler.slots), len(layout.storages))
+        frame.deadline = monotonic() + limit_s
         for name, array in arrays.items():
             frame.keep(layout.storages[name].number, array)
         dtypes = stage_dtypes(program, mode)

@@ -57,6 +57,7 @@ class Reducer:
         merge = _merge_argument if self.op in ("argmax", "argmin") else _merge
         total = None
         for piece in self._pieces(frame, ranges):
+            frame.tick()
             self._bind(frame, piece)
             part = self._part(frame)
             if part is not None:

@@ -53,6 +53,7 @@ class _Pieces:
             for (first, count), length in zip(whole, self.lengths, strict=True)
         ]
         for piece in itertools.product(*cuts):
+            frame.tick()
             for var, (low, high) in zip(self.vars, piece, strict=True):
                 var.bind(frame, low, high)
             each()
@@ -91,6 +92,7 @@ class Builder:
 
         def run(frame: Frame) -> None:
             for at in reversed(values) if loop.reverse else values:
+                frame.tick()
                 frame.vals[slot] = make(at)
                 frame.start[slot] = at
                 body(frame)

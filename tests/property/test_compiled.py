@@ -1,0 +1,57 @@
+"""Random programs: what the lowering and the compiler make of them, against the interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from hypothesis import given
+
+from edgekernelbench.ir import core, surface
+from edgekernelbench.ir.interpret import interpret
+from edgekernelbench.ir.parse import parse
+from edgekernelbench.targets.model import Target
+from tests.property.programs import RandomKernel, kernels
+from tests.property.test_programs import SEEDS, assert_close, budget, program_of
+
+TARGET = Target(
+    name="test",
+    backend="llvm",
+    threads=2,
+    vector_bits=256,
+    cache_bytes=(32 << 10, 1 << 20),
+    memory_bytes=1 << 30,
+)
+
+
+def prepared(kernel: RandomKernel) -> tuple[surface.Kernel, core.Program]:
+    parsed = parse(kernel.text).kernel
+    assert parsed is not None
+    return parsed, program_of(kernel)
+
+
+def call(folder: Path, program: core.Program, inputs: dict[str, np.ndarray]) -> dict:
+    from edgekernelbench.compilers.tvm.execute import LoadedKernel, aligned_copy, aligned_empty
+
+    loaded = LoadedKernel(folder)
+    consts = {t.name: aligned_copy(inputs[t.name]) for t in program.inputs if t.const}
+    others = {t.name: aligned_copy(inputs[t.name]) for t in program.inputs if not t.const}
+    outputs = {t.name: aligned_empty(t.shape, t.dtype) for t in program.outputs}
+    loaded.bind(others, consts, outputs)()
+    return outputs
+
+
+@budget(30)
+@given(kernels(), SEEDS)
+def test_compiled_kernels_do_what_the_interpreter_says(kernel: RandomKernel, seed: int) -> None:
+    from edgekernelbench.compilers.tvm import TvmCompiler
+
+    parsed, program = prepared(kernel)
+    inputs = kernel.draw(seed)
+    with TemporaryDirectory() as name:
+        built = TvmCompiler().compile(parsed, program, TARGET, Path(name))
+        assert built.artifact is not None, (kernel.text, built.diagnostics)
+        got = call(Path(name), program, inputs)
+    want = interpret(program, inputs, "declared")
+    assert_close(got, want, 2e-2 if kernel.loose else 2e-4, kernel.text)
