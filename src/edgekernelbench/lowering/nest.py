@@ -4,10 +4,12 @@ Expressions are those of `edgekernelbench.ir.core` without `Reduce` and `Block`;
 `Store.tensor` name buffers of the function. All decisions of schedule and memory layers are
 already taken: a compiler back end neither moves nor splits loops.
 
-`core.Select` is lazy where ``lazy_selects`` of the function says so is not needed: the lowering
-guarantees that **every load is in bounds and every integer divisor positive even if both branches
-of every Select are evaluated**, except under an `If` statement, whose body runs only when the
-condition holds. So a back end may evaluate both branches (and vectorise), or branch.
+The lowering guarantees that **every load is in bounds and every integer divisor positive even if
+both branches of every `core.Select` are evaluated**, except under an `If` statement, whose body
+runs only when the condition holds. So a back end may evaluate both branches (and vectorise), or
+branch. What the branch not taken loads may be uninitialised, or just being written by another
+thread or lane: it is not used. Signed arithmetic that an index depends on never overflows; other
+signed arithmetic may overflow only where its result is not used.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class For:
 
     A ``vectorize`` loop is innermost: its body holds only `Store`, `LetValue` and `Seq`, and no
     iteration reads what another writes, except into an accumulator element of its own lane.
-    ``parallel`` loops are outermost within the function's statement sequence and never nested.
+    ``parallel`` loops are never nested in each other; they may stand inside serial loops.
     """
 
     var: Var

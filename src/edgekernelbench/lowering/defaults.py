@@ -1,0 +1,167 @@
+"""The default CPU rules: the nest of a stage without a line in the schedule.
+
+1. A stage without a reduction runs its axes in order; the last one is vectorised when everything
+   is read along it element by element, or not at all.
+2. A reduction whose reads run along the last spatial axis (matrix products, convolutions,
+   pooling of channels-last data) keeps a tile of that axis in registers, with up to four rows of
+   a second axis that shares the reads; the reduction loops go around the tile.
+3. A reduction whose reads run along its last reduction axis (row sums, dot products) is done with
+   SIMD partial results, several neighbouring results at a time where they share a read.
+4. Every other reduction is one scalar accumulation per element.
+5. The outermost loops run on all cores when a stage takes more than 200,000 weighted operations
+   (a transcendental function counts ten) and is not inside a loop of the program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edgekernelbench.ir.core import Stage, Var
+from edgekernelbench.lowering.access import Access, Stride, accesses, work
+from edgekernelbench.lowering.emit.lanes import map_lanes, native_lanes
+from edgekernelbench.lowering.expr.rewrite import free_vars
+from edgekernelbench.lowering.plan import Part, Piece, name_pieces, own_axes, reduce_axes
+from edgekernelbench.targets.model import Target
+
+PARALLEL_WORK = 200_000
+MAX_ROWS = 4
+MIN_SIMD_EXTENT = 16
+MIN_LANES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where a stage stands: ``placed`` in another's loop, or inside a loop of the program."""
+
+    placed: bool
+    in_loop: bool
+
+
+def default_pieces(stage: Stage, target: Target, situation: Situation) -> tuple[Piece, ...]:
+    """The nest of a stage that has no ``loops`` line."""
+    reads = accesses(stage)
+    spatial, inner = own_axes(stage), reduce_axes(stage)
+    if not inner:
+        items = _map(stage, reads, target)
+    else:
+        lane = _last_axis(stage)
+        row = list(inner)[-1]
+        if lane is not None and _runs_along(reads, lane) and _bounds_free(stage, lane):
+            items = _tiled(stage, reads, lane, target)
+        elif inner[row].extent >= MIN_SIMD_EXTENT and _runs_along(reads, row):
+            items = _rows(stage, reads, row, spatial)
+        else:
+            items = [Part(v) for v in spatial] + [Part(v, reduction=True) for v in inner]
+    alone = not situation.placed and not situation.in_loop
+    if alone and target.threads > 1 and work(stage) >= PARALLEL_WORK:
+        items = _threaded(items, {**spatial, **{v: a.extent for v, a in inner.items()}}, target)
+    return name_pieces(items)
+
+
+def _last_axis(stage: Stage) -> Var | None:
+    """The own axis that neighbours in memory differ in, if there is one worth vectorising."""
+    own = own_axes(stage)
+    if not stage.lhs or stage.lhs[-1] not in own or own[stage.lhs[-1]] < MIN_LANES:
+        return None
+    return stage.lhs[-1]
+
+
+def _strides(reads: tuple[Access, ...], axis: Var) -> list[Stride]:
+    return [read.strides[axis] for read in reads]
+
+
+def _runs_along(reads: tuple[Access, ...], axis: Var) -> bool:
+    """Whether some read runs along the axis element by element, and all others stand still."""
+    found = _strides(reads, axis)
+    return "contiguous" in found and all(s in ("contiguous", "fixed") for s in found)
+
+
+def _bounds_free(stage: Stage, axis: Var) -> bool:
+    """Whether no reduction bound depends on the axis."""
+    return not any(
+        axis in free_vars(bound)
+        for reduce_axis in reduce_axes(stage).values()
+        for bound in (reduce_axis.lo, reduce_axis.hi)
+    )
+
+
+def _map(stage: Stage, reads: tuple[Access, ...], target: Target) -> list[Part]:
+    items = [Part(v) for v in own_axes(stage)]
+    lane = _last_axis(stage)
+    if lane is None or not all(s in ("contiguous", "fixed") for s in _strides(reads, lane)):
+        return items
+    return [*(part for part in items if part.axis != lane), Part(lane, kind="vectorize")]
+
+
+def _tiled(stage: Stage, reads: tuple[Access, ...], lane: Var, target: Target) -> list[Part]:
+    spatial, inner = own_axes(stage), reduce_axes(stage)
+    width = min(spatial[lane], max(map_lanes(target), 2 * native_lanes(target)))
+    row = _shared_axis(spatial, reads, lane)
+    rows = 1 if row is None else _rows_of(spatial[row], MAX_ROWS)
+    items: list[Part] = []
+    for axis, extent in spatial.items():
+        if axis == lane:
+            items += [Part(lane, width)] if width < extent else []
+        elif axis != row:
+            items.append(Part(axis))
+        elif rows < extent:
+            items.append(Part(axis, rows))
+    items += [Part(v, reduction=True) for v in inner]
+    items += [Part(row, kind="unroll")] if row is not None else []
+    return [*items, Part(lane, kind="vectorize")]
+
+
+def _shared_axis(spatial: dict[Var, int], reads: tuple[Access, ...], lane: Var) -> Var | None:
+    """The innermost other axis along which a vector read stands still: it is used again there."""
+    vectors = [read for read in reads if read.strides[lane] == "contiguous"]
+    for axis in reversed([v for v in spatial if v != lane]):
+        if spatial[axis] > 1 and any(read.strides[axis] == "fixed" for read in vectors):
+            return axis
+    return None
+
+
+def _rows_of(extent: int, most: int) -> int:
+    """How many rows to take at once: the largest divisor up to ``most``, or ``most`` itself."""
+    best = max(n for n in range(1, most + 1) if extent % n == 0)
+    return best if best > 1 else min(most, extent)
+
+
+def _rows(stage: Stage, reads: tuple[Access, ...], row: Var, spatial: dict[Var, int]) -> list[Part]:
+    shared = _shared_axis(spatial, reads, row) if len(reads) > 1 else None
+    count = 1 if shared is None else _rows_of(spatial[shared], MAX_ROWS)
+    items: list[Part] = []
+    for axis, extent in spatial.items():
+        if axis != shared:
+            items.append(Part(axis))
+        elif count < extent:
+            items.append(Part(axis, count))
+    items += [Part(v, reduction=True) for v in reduce_axes(stage) if v != row]
+    items += [Part(shared, kind="unroll")] if shared is not None else []
+    return [*items, Part(row, kind="vectorize", reduction=True)]
+
+
+def _threaded(items: list[Part], extents: dict[Var, int], target: Target) -> list[Part]:
+    """The outermost loops made parallel, as many as give every core two shares of work."""
+    out: list[Part] = []
+    left = dict(extents)
+    shares = 1
+    for k, part in enumerate(items):
+        if part.reduction or part.kind != "serial" or shares >= 2 * target.threads:
+            break
+        last = all(other.axis != part.axis for other in items[k + 1 :])
+        width = 1 if last else part.step
+        shares *= -(-left[part.axis] // width)
+        left[part.axis] = width
+        out.append(Part(part.axis, part.step, "parallel"))
+    first = items[0] if items else None
+    if not out and first is not None and first.kind == "vectorize" and not first.reduction:
+        return _split_lanes(first.axis, extents[first.axis], target)
+    return out + items[len(out) :]
+
+
+def _split_lanes(axis: Var, extent: int, target: Target) -> list[Part]:
+    """A single vectorised axis, cut into a few long parts."""
+    lanes = map_lanes(target)
+    width = -(-extent // (4 * target.threads * lanes)) * lanes
+    whole = Part(axis, kind="vectorize")
+    return [whole] if width >= extent else [Part(axis, width, "parallel"), whole]

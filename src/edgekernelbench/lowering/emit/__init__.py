@@ -1,0 +1,1 @@
+"""Generation of the loop program from a planned kernel."""

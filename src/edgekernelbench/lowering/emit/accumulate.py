@@ -1,0 +1,204 @@
+"""Reductions: where the accumulator lives, how it starts, is updated, folded and handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.core import Expr, Reduce, Tensor, Var
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.emit.boxes import Box
+from edgekernelbench.lowering.emit.context import Context
+from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
+from edgekernelbench.lowering.nest import If, LetValue, Seq, Stmt, Store
+
+_BINARY: dict[str, core.ArithOp] = {
+    "sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and",
+}  # fmt: skip
+
+Address = Callable[[Box, Expr | None], tuple[Tensor, tuple[Expr, ...]]]
+"""Where the accumulator of a box is: (box, lane or None) -> buffer and indices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A private accumulator: one element per value of ``axes`` from the entry box on, per lane.
+
+    ``value`` holds the running result; ``position`` the index, for argmax and argmin.
+    """
+
+    axes: tuple[Var, ...]
+    entry: Box
+    lanes: int
+    value: Tensor
+    position: Tensor | None
+
+    @property
+    def result(self) -> Tensor:
+        """The buffer that holds what the reduction yields."""
+        return self.value if self.position is None else self.position
+
+    def where(self, box: Box, lane: Expr | None) -> tuple[Expr, ...]:
+        out: list[Expr] = []
+        for axis in self.axes:
+            offset = linear(box[axis].base).minus(linear(self.entry[axis].base))
+            out.append(to_expr(offset))
+        if self.lanes > 1:
+            out.append(int_const(0) if lane is None else lane)
+        return tuple(out)
+
+
+def start_value(reduce: Reduce) -> core.Const:
+    """What the accumulator starts from; for argmax the lowest value."""
+    if reduce.op in ("argmax", "argmin"):
+        op = "max" if reduce.op == "argmax" else "min"
+        return core.Const(core.identity(op, reduce.body.dtype), reduce.body.dtype)
+    return core.Const(core.identity(reduce.op, reduce.dtype), reduce.dtype)
+
+
+def combine(reduce: Reduce, old: Expr, new: Expr) -> Expr:
+    """One step of a reduction that is not argmax or argmin."""
+    return core.Binary(_BINARY[reduce.op], old, new, reduce.dtype)
+
+
+@dataclass(slots=True)
+class Updater:
+    """Emits the innermost statement of a reduction.
+
+    Attributes:
+        plain: body and condition, to be evaluated only where the condition holds.
+        eager: the same, safe to evaluate anywhere.
+        extents: of the reduction axes, for positions.
+    """
+
+    ctx: Context
+    reduce: Reduce
+    plain: tuple[Expr, Expr | None]
+    eager: tuple[Expr, Expr | None]
+    tile: Tile | None
+    target: Address
+
+    def update(self, box: Box, lanes: int, lane: Expr | None = None) -> list[Stmt]:
+        values = {axis: span.base for axis, span in box.items()}
+        lazy = lanes == 1
+        body, where = self.plain if lazy else self.eager
+        before: list[Stmt] = []
+        cond: Expr | None = None
+        if where is not None:
+            before, cond = self.ctx.value(where, values)
+        lets, new = self.ctx.value(body, values)
+        if cond is not None and lazy and not isinstance(cond, core.Const):
+            inside = [*lets, *self._step(box, lane, new, None, values)]
+            return [*before, If(cond, Seq(tuple(inside)))]
+        if isinstance(cond, core.Const):
+            if not cond.value:
+                return []
+            cond = None
+        return [*before, *lets, *self._step(box, lane, new, cond, values)]
+
+    def _step(
+        self, box: Box, lane: Expr | None, new: Expr, cond: Expr | None, values: dict[Var, Expr]
+    ) -> list[Stmt]:
+        if self.tile is not None and self.tile.position is not None:
+            return self._arg_step(self.tile, box, lane, new, cond, values)
+        buffer, where = self.target(box, lane)
+        if cond is not None:
+            new = core.Select(cond, new, start_value(self.reduce), new.dtype)
+        old = core.Load(buffer, where)
+        return [Store(buffer, where, combine(self.reduce, old, new))]
+
+    def _arg_step(
+        self,
+        tile: Tile,
+        box: Box,
+        lane: Expr | None,
+        new: Expr,
+        cond: Expr | None,
+        values: dict[Var, Expr],
+    ) -> list[Stmt]:
+        assert tile.position is not None
+        where = tile.where(box, lane)
+        old, old_at = core.Load(tile.value, where), core.Load(tile.position, where)
+        out: list[Stmt] = []
+        value = self._let("v", new, out)
+        better = self._let("better", _first_or_better(self.reduce.op, value, old, old_at), out)
+        if cond is not None:
+            better = core.Binary("and", cond, better, DType.BOOL)
+        here = self.ctx.simple(core.Cast(self._position(values), DType.S32))
+        out.append(Store(tile.value, where, core.Select(better, value, old, value.dtype)))
+        out.append(Store(tile.position, where, core.Select(better, here, old_at, DType.S32)))
+        return out
+
+    def _let(self, name: str, value: Expr, out: list[Stmt]) -> Expr:
+        var = Var(name, self.ctx.names.var(name).uid, value.dtype)
+        out.append(LetValue(var, value))
+        return core.VarRef(var)
+
+    def _position(self, values: dict[Var, Expr]) -> Expr:
+        flat: Expr = int_const(0)
+        for axis in self.reduce.axes:
+            scaled = core.Binary("mul", flat, int_const(axis.extent), DType.S32)
+            flat = core.Binary("add", scaled, values[axis.var], DType.S32)
+        return flat
+
+    # ---------------------------------------------------------- SIMD partial results
+    def fold(self, tile: Tile, box: Box) -> list[Stmt]:
+        """Brings the lanes of one accumulator together in lane 0, as a tree."""
+        out: list[Stmt] = []
+        width = tile.lanes // 2
+        while width:
+            lane = self.ctx.loop_var("l", 0, width - 1)
+            here: Expr = core.VarRef(lane) if width > 1 else int_const(0)
+            there = self.ctx.simple(core.Binary("add", here, int_const(width), DType.S32))
+            body = self._fold_step(tile, tile.where(box, here), tile.where(box, there))
+            out += [self.ctx.loop(lane, width, "vectorize", body)] if width > 1 else body
+            width //= 2
+        return out
+
+    def _fold_step(self, tile: Tile, here: tuple[Expr, ...], there: tuple[Expr, ...]) -> list[Stmt]:
+        a, b = core.Load(tile.value, here), core.Load(tile.value, there)
+        if tile.position is None:
+            return [Store(tile.value, here, combine(self.reduce, a, b))]
+        i, j = core.Load(tile.position, here), core.Load(tile.position, there)
+        out: list[Stmt] = []
+        a, b = self._let("a", a, out), self._let("b", b, out)
+        i, j = self._let("i", i, out), self._let("j", j, out)
+        there_wins = self._let("wins", _there_wins(self.reduce.op, a, b, i, j), out)
+        out.append(Store(tile.value, here, core.Select(there_wins, b, a, a.dtype)))
+        out.append(Store(tile.position, here, core.Select(there_wins, j, i, DType.S32)))
+        return out
+
+
+def _any(first: Expr, *more: Expr) -> Expr:
+    for test in more:
+        first = core.Binary("or", first, test, DType.BOOL)
+    return first
+
+
+def _both(a: Expr, b: Expr) -> Expr:
+    return core.Binary("and", a, b, DType.BOOL)
+
+
+def _test(op: core.CompareOp, a: Expr, b: Expr) -> Expr:
+    return core.Binary(op, a, b, DType.BOOL)
+
+
+def _first_or_better(op: str, new: Expr, old: Expr, old_at: Expr) -> Expr:
+    """Whether a new element takes over: the first does, then a better one, a number from a NaN."""
+    better = _test("gt" if op == "argmax" else "lt", new, old)
+    first = _test("lt", old_at, int_const(0))
+    if not new.dtype.is_float:
+        return _any(better, first)
+    return _any(better, first, _both(_test("ne", old, old), _test("eq", new, new)))
+
+
+def _there_wins(op: str, a: Expr, b: Expr, i: Expr, j: Expr) -> Expr:
+    """Whether (b, j) beats (a, i): there is one, and it is better, or as good and earlier."""
+    better = _test("gt" if op == "argmax" else "lt", b, a)
+    earlier = _test("lt", j, i)
+    wins = _any(_test("lt", i, int_const(0)), better, _both(_test("eq", a, b), earlier))
+    if a.dtype.is_float:
+        over_nan = _both(_test("ne", a, a), _any(_test("eq", b, b), earlier))
+        wins = _any(wins, over_nan)
+    return _both(_test("ge", j, int_const(0)), wins)

@@ -1,0 +1,169 @@
+"""What every part of the emission shares: storage of tensors, ranges, fresh names, workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.core import Expr, Tensor, Var
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering import nest
+from edgekernelbench.lowering.expr.linear import int_const
+from edgekernelbench.lowering.expr.ranges import range_of
+from edgekernelbench.lowering.expr.rewrite import Names, flatten, map_children, substitute
+from edgekernelbench.lowering.expr.simplify import simplify
+from edgekernelbench.lowering.nest import Alloc, For, LetValue, LoopKind, Seq, Stmt, Store
+from edgekernelbench.lowering.plan import Plan
+from edgekernelbench.targets.model import Target
+
+MAX_LOCAL_BYTES = 4 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where elements of a tensor live: ``buffer[index]``, with ``index`` over ``formals``."""
+
+    buffer: Tensor
+    formals: tuple[Var, ...]
+    index: tuple[Expr, ...]
+
+
+@dataclass(slots=True)
+class Context:
+    """State of the emission of one function. ``storages`` maps tensor names to storage.
+
+    Attributes:
+        ranges: of every loop variable and let emitted so far (they are unique).
+        frames: workspace of the function and of the parallel bodies around this point.
+        taken: how often each buffer name was asked for.
+    """
+
+    plan: Plan
+    target: Target
+    names: Names
+    storages: dict[str, Storage] = field(default_factory=dict)
+    ranges: dict[Var, tuple[int, int]] = field(default_factory=dict)
+    frames: list[list[Tensor]] = field(default_factory=lambda: [[]])
+    taken: dict[str, int] = field(default_factory=dict)
+
+    # ---------------------------------------------------------- expressions
+    def simple(self, expr: Expr) -> Expr:
+        return simplify(expr, self.ranges)
+
+    def value(self, expr: Expr, values: Mapping[Var, Expr]) -> tuple[list[Stmt], Expr]:
+        """The expression at a point of the loop nest.
+
+        Args:
+            expr: over axes and loop indices of the program.
+            values: what the axes are here.
+
+        Returns:
+            scalar bindings that it needs, and the value; loads address buffers.
+        """
+        placed = simplify(substitute(expr, values), self.ranges)
+        lets, flat = flatten(self._addressed(placed), self.names)
+        out: list[Stmt] = []
+        for var, value in lets:
+            if not value.dtype.is_float:
+                self.ranges[var] = range_of(value, self.ranges)
+            out.append(LetValue(var, value))
+        return out, flat
+
+    def _addressed(self, expr: Expr) -> Expr:
+        expr = map_children(expr, self._addressed)
+        if isinstance(expr, core.Load) and expr.tensor.name in self.storages:
+            return self.load(expr.tensor, expr.indices)
+        return expr
+
+    def address(self, tensor: Tensor, indices: tuple[Expr, ...]) -> tuple[Tensor, tuple[Expr, ...]]:
+        storage = self.storages.get(tensor.name)
+        if storage is None:
+            return tensor, tuple(self.simple(i) for i in indices)
+        values = dict(zip(storage.formals, indices, strict=True))
+        return storage.buffer, tuple(self.simple(substitute(e, values)) for e in storage.index)
+
+    def load(self, tensor: Tensor, indices: tuple[Expr, ...]) -> core.Load:
+        return core.Load(*self.address(tensor, indices))
+
+    def store(self, tensor: Tensor, indices: tuple[Expr, ...], value: Expr) -> Store:
+        buffer, where = self.address(tensor, indices)
+        return Store(buffer, where, value)
+
+    # ---------------------------------------------------------- loops
+    def loop_var(self, name: str, low: int, high: int) -> Var:
+        """A fresh variable that runs over low..high (inclusive)."""
+        var = self.names.var(name)
+        self.ranges[var] = (low, high)
+        return var
+
+    def loop(self, var: Var, extent: int, kind: LoopKind, body: list[Stmt]) -> For:
+        return For(var, int_const(0), int_const(extent), kind, Seq(tuple(body)))
+
+    @contextmanager
+    def frame(self) -> Iterator[list[Tensor]]:
+        """A parallel body: workspace asked for inside belongs to its iterations."""
+        mine: list[Tensor] = []
+        self.frames.append(mine)
+        try:
+            yield mine
+        finally:
+            self.frames.pop()
+
+    def buffer(self, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
+        """A new buffer; its name is made unique within the function."""
+        count = self.taken.get(name, 0)
+        self.taken[name] = count + 1
+        return Tensor(f"{name}~{count}" if count else name, dtype, shape, "stage")
+
+    def workspace(self, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
+        """A buffer for the whole of the innermost frame.
+
+        Copies of one loop body (full tiles, the remainder) share it: they never run at once.
+        """
+        for tensor in self.frames[-1]:
+            if (tensor.name.split("~")[0], tensor.dtype, tensor.shape) == (name, dtype, shape):
+                return tensor
+        tensor = self.buffer(name, dtype, shape)
+        self.frames[-1].append(tensor)
+        return tensor
+
+    def tile(self, name: str, dtype: DType, shape: tuple[int, ...], out: list[Stmt]) -> Tensor:
+        """A buffer for a part of a stage: on the stack where it is small (appended to ``out``)."""
+        size = dtype.bytes
+        for extent in shape:
+            size *= extent
+        if size > MAX_LOCAL_BYTES:
+            return self.workspace(name, dtype, shape)
+        tensor = self.buffer(name, dtype, shape)
+        out.append(Alloc(tensor, "local"))
+        return tensor
+
+    @contextmanager
+    def stored(self, storages: Mapping[str, Storage]) -> Iterator[None]:
+        """Within the block, some tensors live elsewhere."""
+        saved = dict(self.storages)
+        self.storages.update(storages)
+        try:
+            yield
+        finally:
+            self.storages.clear()
+            self.storages.update(saved)
+
+
+def allocations(tensors: list[Tensor], scope: nest.Scope) -> list[Stmt]:
+    return [Alloc(tensor, scope) for tensor in tensors]
+
+
+def seq(body: list[Stmt]) -> Stmt:
+    """The statements as one; nested sequences without allocations or lets are merged."""
+    flat: list[Stmt] = []
+    for statement in body:
+        if isinstance(statement, Seq) and not any(
+            isinstance(s, Alloc | LetValue) for s in statement.body
+        ):
+            flat.extend(statement.body)
+        else:
+            flat.append(statement)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))

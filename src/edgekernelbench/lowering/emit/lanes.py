@@ -1,0 +1,53 @@
+"""How many SIMD lanes a loop of a given length uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edgekernelbench.targets.model import Target
+
+MAX_LANES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """``count`` vectors of ``width`` lanes, the first at ``start``."""
+
+    start: int
+    count: int
+    width: int
+
+
+def native_lanes(target: Target) -> int:
+    """Lanes of a 32-bit element in one register, at least 4."""
+    return max(4, target.vector_bits // 32)
+
+
+def map_lanes(target: Target) -> int:
+    """Lanes for elementwise loops: 16, or one register where that is wider."""
+    return max(16, native_lanes(target))
+
+
+def partial_lanes(target: Target, accumulators: int) -> int:
+    """Partial sums of a SIMD reduction: enough to hide latency, few enough for registers."""
+    registers = 4 if accumulators <= 1 else 2 if accumulators <= 3 else 1
+    return min(MAX_LANES, max(16, native_lanes(target) * registers))
+
+
+def chunks(extent: int, lanes: int, whole: bool) -> list[Chunk]:
+    """Divides a loop into vectors: full ones, then ever narrower ones for the rest.
+
+    Args:
+        whole: one vector for all where that is a usable width (accumulators in registers).
+    """
+    if whole and extent <= MAX_LANES and (extent % 4 == 0 or extent < 4):
+        return [Chunk(0, 1, extent)]
+    out: list[Chunk] = []
+    start, width = 0, lanes
+    while start < extent:
+        count = (extent - start) // width
+        if count:
+            out.append(Chunk(start, count, width))
+            start += count * width
+        width //= 2
+    return out

@@ -1,0 +1,244 @@
+"""Stages computed inside the loops of others: which belong together, where their tiles live, and
+which part of each is needed inside a given loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.core import Expr, Stage, Var
+from edgekernelbench.lowering.emit.boxes import Box, Span, image, union, whole, within
+from edgekernelbench.lowering.expr.linear import Ranges, const_value, linear, to_expr
+from edgekernelbench.lowering.expr.rewrite import loads
+from edgekernelbench.lowering.expr.simplify import simplify, split_linear
+from edgekernelbench.lowering.graph import Graph, is_current
+from edgekernelbench.lowering.plan import Attach, Plan, own_axes, reduce_axes
+
+_INNERMOST = 1 << 20
+
+Path = tuple[tuple[str, int], ...]
+
+
+class Unfit(ValueError):
+    """A placed consumer that cannot be computed tile by tile. The message names the read."""
+
+    def __init__(self, stage: str, message: str) -> None:
+        super().__init__(message)
+        self.stage = stage
+
+
+@dataclass(slots=True)
+class Tree:
+    """The placed stages of a plan."""
+
+    graph: Graph
+    attach: dict[str, Attach]
+    children: dict[str, list[str]] = field(default_factory=dict)
+    homes: dict[str, Attach | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Tree:
+        tree = cls(plan.graph, dict(plan.attach))
+        for name in sorted(plan.attach, key=lambda n: plan.graph.places[n].rank):
+            tree.children.setdefault(plan.attach[name].target, []).append(name)
+        for name in plan.stages:
+            tree.homes[name] = tree._home(name)
+        return tree
+
+    def path(self, name: str) -> Path:
+        """The loops around a placed stage, from outside in, by (stage, depth)."""
+        out: list[tuple[str, int]] = []
+        while name in self.attach:
+            place = self.attach[name]
+            out.append((place.target, place.depth))
+            name = place.target
+        return tuple(reversed(out))
+
+    def root(self, name: str) -> str:
+        while name in self.attach:
+            name = self.attach[name].target
+        return name
+
+    def members(self, root: str) -> list[str]:
+        """The stage and everything computed inside it, in program order."""
+        out = [root, *self.below(root, 0)]
+        return sorted(out, key=lambda n: self.graph.places[n].rank)
+
+    def below(self, target: str, depth: int) -> Iterator[str]:
+        """Stages computed in loop ``depth`` of ``target`` or further inside."""
+        for name in self.children.get(target, ()):
+            if self.attach[name].depth >= depth:
+                yield name
+                yield from self.below(name, 0)
+
+    def _home(self, name: str) -> Attach | None:
+        """The innermost loop around the stage and all its readers; None: kept in full."""
+        if self.graph.is_kept(name):
+            return None
+        common: Path = (*self.path(name), (name, _INNERMOST))
+        for reader in self.graph.readers(name):
+            common = _common(common, (*self.path(reader), (reader, _INNERMOST)))
+        return Attach(*common[-1]) if common else None
+
+    # ---------------------------------------------------------- boxes
+    def boxes(self, target: str, depth: int, box: Box, ranges: Ranges) -> dict[str, Box]:
+        """The part of every stage below (target, depth) that is computed there.
+
+        Args:
+            box: of ``target``, inside that loop.
+
+        Raises:
+            Unfit: a consumer does not read ``target`` tile by tile.
+        """
+        names = sorted(set(self.below(target, depth)), key=lambda n: self.graph.places[n].rank)
+        found: dict[str, Box] = {target: self._full(target, box)}
+        consumers = self._consumers(target, names)
+        for name in consumers:
+            found[name] = self._consumed(name, found, ranges)
+        for name in reversed(names):
+            if name not in found:
+                found[name] = self._needed(name, [*names, target], found, ranges)
+        return found
+
+    def _full(self, name: str, box: Box) -> Box:
+        """A box with the reduction axes that it does not mention, whole."""
+        missing = {v: whole(a.extent) for v, a in self._reduce_axes(name).items() if v not in box}
+        return {**box, **missing}
+
+    def _reduce_axes(self, name: str) -> dict[Var, core.ReduceAxis]:
+        return reduce_axes(self.graph.stage(name))
+
+    def _consumers(self, target: str, names: Iterable[str]) -> list[str]:
+        """The stages that read ``target`` directly or through each other, in program order."""
+        dependent = {target}
+        out: list[str] = []
+        for name in names:
+            if any(producer in dependent for producer in self.graph.producers(name)):
+                dependent.add(name)
+                out.append(name)
+        return out
+
+    def _consumed(self, name: str, known: dict[str, Box], ranges: Ranges) -> Box:
+        stage = self.graph.stage(name)
+        box: dict[Var, Span] = {}
+        for source, dim, index, span in self._tile_reads(name, known):
+            size = self.graph.stage(source).tensor.shape[dim]
+            if span.is_whole(size):
+                continue
+            found = invert(index, span, size, own_axes(stage), self._reduce_axes(name), ranges)
+            if found is None:
+                raise Unfit(name, _misfit(name, source, dim))
+            axis, part = found
+            if axis in box and box[axis] != part:
+                raise Unfit(name, f"'{name}' reads '{source}' in two different tiles")
+            box[axis] = part
+        full = {var: box.get(var, whole(extent)) for var, extent in own_axes(stage).items()}
+        return self._full(name, full)
+
+    def _tile_reads(
+        self, name: str, known: dict[str, Box]
+    ) -> Iterator[tuple[str, int, Expr, Span]]:
+        """(stage, dimension, index, span there) for every read of a stage with a known box."""
+        place = self.graph.places[name]
+        for load in loads(place.stage.expr):
+            source = load.tensor.name
+            if source not in known or not is_current(self.graph.places[source], place, load):
+                continue
+            for dim, var in enumerate(self.graph.stage(source).lhs):
+                if var in known[source]:
+                    yield source, dim, load.indices[dim], known[source][var]
+
+    def _needed(self, name: str, readers: list[str], known: dict[str, Box], ranges: Ranges) -> Box:
+        stage, place = self.graph.stage(name), self.graph.places[name]
+        spans: dict[Var, Span | None] = {}
+        for reader in readers:
+            for load in loads(self.graph.stage(reader).expr):
+                if load.tensor.name != name or reader not in known:
+                    continue
+                if is_current(place, self.graph.places[reader], load):
+                    _cover(stage, load, known[reader], spans, ranges)
+        box = {
+            var: within(spans[var], extent, ranges) if var in spans else whole(extent)
+            for var, extent in own_axes(stage).items()
+        }
+        return self._full(name, box)
+
+
+def _cover(
+    stage: Stage, load: core.Load, box: Box, spans: dict[Var, Span | None], ranges: Ranges
+) -> None:
+    axes = own_axes(stage)
+    for var, index in zip(stage.lhs, load.indices, strict=True):
+        if var in axes:
+            seen = image(index, box, ranges)
+            spans[var] = union(spans[var], seen, ranges) if var in spans else seen
+
+
+def _common(a: Path, b: Path) -> Path:
+    out: list[tuple[str, int]] = []
+    for (name, depth), (other, other_depth) in zip(a, b, strict=False):
+        if name != other:
+            break
+        out.append((name, min(depth, other_depth)))
+        if depth != other_depth:
+            break
+    return tuple(out)
+
+
+def _misfit(name: str, source: str, dim: int) -> str:
+    return (
+        f"'{name}' does not read '{source}' element by element along dimension {dim}, "
+        f"which the loop cuts into tiles"
+    )
+
+
+def invert(
+    index: Expr,
+    span: Span,
+    size: int,
+    axes: dict[Var, int],
+    inner: dict[Var, core.ReduceAxis],
+    ranges: Ranges,
+) -> tuple[Var, Span] | None:
+    """The axis of a consumer, and its values whose reads lie exactly within a producer's span.
+
+    Handles ``a`` itself, ``a // n`` (each element is read n times) and ``n*a + r`` with a
+    reduction axis r of extent n (disjoint windows). None for everything else.
+    """
+    if isinstance(index, core.VarRef) and axes.get(index.var) == size:
+        return index.var, span
+    match index:
+        case core.Binary(op="fdiv", left=core.VarRef(var=var)):
+            n = const_value(index.right)
+            if n and axes.get(var) == n * size:
+                base = simplify(to_expr(linear(span.base).times(n)), ranges)
+                return var, Span(base, span.extent * n)
+    return _invert_window(index, span, size, axes, inner, ranges)
+
+
+def _invert_window(
+    index: Expr,
+    span: Span,
+    size: int,
+    axes: dict[Var, int],
+    inner: dict[Var, core.ReduceAxis],
+    ranges: Ranges,
+) -> tuple[Var, Span] | None:
+    form = linear(index)
+    outer = [a for a in form.terms if isinstance(a, core.VarRef) and a.var in axes]
+    if len(outer) != 1 or form.const or not isinstance(outer[0], core.VarRef):
+        return None
+    n, rest = form.terms[outer[0]], [a for a in form.terms if a != outer[0]]
+    reach = 1
+    for atom in sorted(rest, key=lambda a: form.terms[a]):
+        if not isinstance(atom, core.VarRef) or atom.var not in inner:
+            return None
+        if form.terms[atom] != reach:
+            return None
+        reach *= inner[atom.var].extent
+    quotient, remainder = split_linear(linear(span.base), n, ranges)
+    fits = n > 0 and reach <= n and axes[outer[0].var] * n == size and span.extent % n == 0
+    if not fits or quotient is None or not remainder.is_const or remainder.const:
+        return None
+    return outer[0].var, Span(simplify(to_expr(quotient), ranges), span.extent // n)

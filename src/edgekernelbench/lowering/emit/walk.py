@@ -1,0 +1,254 @@
+"""The walk over the loops of a nest: steps, remainders, threads, lanes, border cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.core import Expr, Var
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.emit.boxes import Box, Span
+from edgekernelbench.lowering.emit.context import Context, allocations, seq
+from edgekernelbench.lowering.emit.lanes import chunks
+from edgekernelbench.lowering.expr.linear import Linear, int_const, linear, to_expr
+from edgekernelbench.lowering.nest import For, If, LetValue, Seq, Stmt
+from edgekernelbench.lowering.plan import Piece
+
+Leaf = Callable[[Box, int], list[Stmt]]
+"""Statements for a box with one value per axis; the second argument is the number of lanes."""
+
+Hook = Callable[[int, Box, Callable[[], list[Stmt]]], list[Stmt]]
+"""Wraps what is inside loop ``k``: (k, box there, makes the inside)."""
+
+Cuts = Callable[[Var, Box], list[tuple[int, int]]]
+"""Where a loop over an axis is cut so that conditions are decided: (start, count) parts."""
+
+MAX_UNROLLED_LANES = 4
+
+
+def at(span: Span, offset: int) -> Expr:
+    """``span.base + offset``."""
+    return to_expr(linear(span.base).shifted(offset), span.base.dtype)
+
+
+def plus(base: Expr, term: Expr, factor: int = 1) -> Expr:
+    return to_expr(linear(base).plus(Linear({term: factor})), base.dtype)
+
+
+def no_cuts(axis: Var, box: Box) -> list[tuple[int, int]]:
+    return [(0, box[axis].extent)]
+
+
+@dataclass(slots=True)
+class Walker:
+    """Emits the loops of ``pieces`` around a leaf.
+
+    Attributes:
+        ragged: bounds of reduction axes whose range is not constant.
+        lanes: SIMD lanes to use for a vectorised piece.
+        unrolled: unroll short plain loops (their results stay in registers then).
+        first: number of the first piece within the stage's whole nest, for ``hook``.
+    """
+
+    ctx: Context
+    pieces: tuple[Piece, ...]
+    leaf: Leaf
+    lanes: int
+    hook: Hook | None = None
+    cuts: Cuts = no_cuts
+    ragged: Mapping[Var, tuple[Expr, Expr]] = field(default_factory=dict)
+    unrolled: bool = False
+    keep_vectors: bool = False
+    first: int = 0
+
+    def walk(self, k: int, box: Box) -> list[Stmt]:
+        """Statements of the loops from piece ``k`` inwards, over ``box``."""
+        if k == len(self.pieces):
+            return self.leaf(box, 1)
+        piece = self.pieces[k]
+        if piece.kind == "parallel":
+            return self._parallel(k, box)
+        if piece.axis in self.ragged:
+            return self._ragged(k, box)
+        if piece.kind == "vectorize":
+            return self._vector(k, box)
+        return self._serial(k, box)
+
+    def _inside(self, k: int, box: Box) -> list[Stmt]:
+        if self.hook is None:
+            return self.walk(k + 1, box)
+        return self.hook(self.first + k, box, lambda: self.walk(k + 1, box))
+
+    # ---------------------------------------------------------- plain loops
+    def _serial(self, k: int, box: Box) -> list[Stmt]:
+        piece, span = self.pieces[k], box[self.pieces[k].axis]
+        step = 1 if piece.last else min(piece.step, span.extent)
+        parts = self.cuts(piece.axis, box) if piece.last else [(0, span.extent)]
+        out: list[Stmt] = []
+        for start, count in parts:
+            full, rest = divmod(count, step)
+            out += self._loop(k, box, start, full, step)
+            if rest:
+                out += self._inside(k, self._part(box, piece, at(span, start + full * step), rest))
+        return out
+
+    def _part(self, box: Box, piece: Piece, base: Expr, extent: int) -> Box:
+        simple = self.ctx.simple(base)
+        return {**box, piece.axis: Span(simple, extent, box[piece.axis].of)}
+
+    def _loop(self, k: int, box: Box, start: int, full: int, step: int) -> list[Stmt]:
+        piece, span = self.pieces[k], box[self.pieces[k].axis]
+        if full == 0:
+            return []
+        if full == 1:
+            return self._inside(k, self._part(box, piece, at(span, start), step))
+        var = self.ctx.loop_var(piece.name, 0, full - 1)
+        base = plus(at(span, start), core.VarRef(var), step)
+        body = self._inside(k, self._part(box, piece, base, step))
+        kind = piece.kind
+        if self.unrolled and kind == "serial" and full <= 16:
+            kind = "unroll"
+        return [self.ctx.loop(var, full, kind, body)]
+
+    def _ragged(self, k: int, box: Box) -> list[Stmt]:
+        """A loop over lo..hi-1 that are known here; its variable is the axis itself."""
+        piece = self.pieces[k]
+        lets, low, extent = self.bounds(piece.axis, box)
+        var = self.ctx.loop_var(piece.name, 0, box[piece.axis].extent - 1)
+        inner = self._part(box, piece, core.VarRef(var), 1)
+        return [*lets, For(var, low, extent, "serial", Seq(tuple(self._inside(k, inner))))]
+
+    def bounds(self, axis: Var, box: Box) -> tuple[list[Stmt], Expr, Expr]:
+        """First value and number of values of a ragged axis at this point of the nest."""
+        values = {var: span.base for var, span in box.items() if span.extent == 1}
+        lets: list[Stmt] = []
+        ends: list[Expr] = []
+        for bound in self.ragged[axis]:
+            more, value = self.ctx.value(bound, values)
+            lets += more
+            if not isinstance(value, core.Const):
+                var = self.ctx.names.var(f"{axis.name}_end")
+                lets.append(LetValue(var, value))
+                value = core.VarRef(var)
+            ends.append(value)
+        low, high = ends
+        length = self.ctx.simple(core.Binary("sub", high, low, DType.S32))
+        extent = core.Binary("max", length, int_const(0), DType.S32)
+        return lets, low, self.ctx.simple(extent)
+
+    # ---------------------------------------------------------- threads
+    def _parallel(self, k: int, box: Box) -> list[Stmt]:
+        """Fuses the parallel pieces from ``k`` on into one loop."""
+        count = k
+        while count < len(self.pieces) and self.pieces[count].kind == "parallel":
+            count += 1
+        sizes: list[int] = []
+        extents = {piece.axis: box[piece.axis].extent for piece in self.pieces[k:count]}
+        for piece in self.pieces[k:count]:
+            step = min(piece.step, extents[piece.axis])
+            sizes.append(-(-extents[piece.axis] // step))
+            extents[piece.axis] = step
+        total = 1
+        for size in sizes:
+            total *= size
+        name = "_".join(piece.name for piece in self.pieces[k:count])
+        var = self.ctx.loop_var(name, 0, total - 1)
+        with self.ctx.frame() as mine:
+            lets, indices = self._unfused(core.VarRef(var), sizes, k)
+            body = lets + self._threads(k, list(zip(indices, sizes, strict=True)), box)
+        body = allocations(mine, "global") + body
+        return body if total == 1 else [self.ctx.loop(var, total, "parallel", body)]
+
+    def _unfused(self, fused: Expr, sizes: list[int], k: int) -> tuple[list[Stmt], list[Expr]]:
+        lets: list[Stmt] = []
+        indices: list[Expr] = []
+        rest = 1
+        for size in sizes[1:]:
+            rest *= size
+        for q, size in enumerate(sizes):
+            value = core.Binary("fdiv", fused, int_const(rest), DType.S32)
+            if q:
+                value = core.Binary("mod", value, int_const(size), DType.S32)
+            simple = self.ctx.simple(value)
+            if not isinstance(simple, core.Const | core.VarRef):
+                var = self.ctx.loop_var(self.pieces[k + q].name, 0, size - 1)
+                lets.append(LetValue(var, simple))
+                simple = core.VarRef(var)
+            indices.append(simple)
+            if q + 1 < len(sizes):
+                rest //= sizes[q + 1]
+        return lets, indices
+
+    def _threads(self, k: int, indices: list[tuple[Expr, int]], box: Box) -> list[Stmt]:
+        """What one iteration of the fused loop does from piece ``k`` on.
+
+        ``indices`` says for each parallel piece which iteration it is, and of how many.
+        """
+        if not indices:
+            return self.walk(k, box)
+        piece, span, (index, size) = self.pieces[k], box[self.pieces[k].axis], indices[0]
+        step = min(piece.step, span.extent)
+        full, rest = divmod(span.extent, step)
+
+        def inside(base: Expr, extent: int) -> list[Stmt]:
+            part = self._part(box, piece, base, extent)
+            rest_of_it = lambda: self._threads(k + 1, indices[1:], part)  # noqa: E731
+            if self.hook is None:
+                return rest_of_it()
+            return self.hook(self.first + k, part, rest_of_it)
+
+        parts = self.cuts(piece.axis, box) if piece.last and full == size else []
+        if len(parts) > 1:
+            return self._cut_threads(index, parts, span, inside)
+        main = inside(plus(span.base, index, step), step)
+        if not rest and full == size:
+            return main
+        tail: list[Stmt] = inside(at(span, full * step), rest) if rest else []
+        if tail and full + 1 < size:
+            last = core.Binary("eq", index, int_const(full), DType.BOOL)
+            tail = [If(last, seq(tail))]
+        test = core.Binary("lt", index, int_const(full), DType.BOOL)
+        return [If(test, seq(main), seq(tail) if tail else None)]
+
+    def _cut_threads(
+        self,
+        index: Expr,
+        parts: list[tuple[int, int]],
+        span: Span,
+        inside: Callable[[Expr, int], list[Stmt]],
+    ) -> list[Stmt]:
+        """One branch per part of the axis; each knows the range it is in."""
+        out: Stmt | None = None
+        for start, count in reversed(parts):
+            var = self.ctx.loop_var("p", start, start + count - 1)
+            body = seq([LetValue(var, index), *inside(plus(span.base, core.VarRef(var)), 1)])
+            test = core.Binary("lt", index, int_const(start + count), DType.BOOL)
+            out = body if out is None else If(test, body, out)
+        return [] if out is None else [out]
+
+    # ---------------------------------------------------------- lanes
+    def _vector(self, k: int, box: Box) -> list[Stmt]:
+        piece, span = self.pieces[k], box[self.pieces[k].axis]
+        out: list[Stmt] = []
+        for start, count in self.cuts(piece.axis, box):
+            for chunk in chunks(count, self.lanes, self.keep_vectors):
+                base = at(span, start + chunk.start)
+                out += self._lane_loops(piece, box, base, chunk.count, chunk.width)
+        return out
+
+    def _lane_loops(self, piece: Piece, box: Box, base: Expr, count: int, width: int) -> list[Stmt]:
+        outer: Var | None = None
+        if count > 1:
+            outer = self.ctx.loop_var(f"{piece.name}_v", 0, count - 1)
+            base = plus(base, core.VarRef(outer), width)
+        if width > 1:
+            lane = self.ctx.loop_var(f"{piece.name}_l", 0, width - 1)
+            leaf = self.leaf(self._part(box, piece, plus(base, core.VarRef(lane)), 1), width)
+            body: list[Stmt] = [self.ctx.loop(lane, width, "vectorize", leaf)]
+        else:
+            body = self.leaf(self._part(box, piece, base, 1), 1)
+        if outer is None:
+            return body
+        short = self.keep_vectors and count <= MAX_UNROLLED_LANES
+        return [self.ctx.loop(outer, count, "unroll" if short else "serial", body)]

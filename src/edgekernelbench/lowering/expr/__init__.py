@@ -1,0 +1,1 @@
+"""Index algebra on core expressions: linear forms, value ranges, simplification, rewriting."""

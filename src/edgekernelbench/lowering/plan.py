@@ -1,0 +1,155 @@
+"""The plan of a kernel: every decision of the schedule and memory layers, resolved and checked.
+
+`emit` turns a plan into a loop program without taking further decisions that could be wrong:
+whatever a plan says, the results are those of the compute layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.core import Expr, Reduce, Stage, Var
+from edgekernelbench.lowering.graph import Graph
+from edgekernelbench.lowering.nest import LoopKind
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One loop of a nest.
+
+    Attributes:
+        axis: the axis that it is a piece of.
+        name: what it is called (``j0``; the axis itself when it has one piece).
+        step: values of the axis that one iteration covers; 1 for the last piece.
+        last: the innermost piece of its axis.
+        reduction: a piece of a reduction axis.
+    """
+
+    axis: Var
+    name: str
+    step: int
+    kind: LoopKind
+    last: bool
+    reduction: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Computed inside loop number ``depth`` of stage ``target``."""
+
+    target: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where an element is stored: ``index`` over ``formals``, one per dimension of the tensor."""
+
+    formals: tuple[Var, ...]
+    index: tuple[Expr, ...]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """``out[.., v, ..] op= body`` over the reduction axes, with ``v = index`` where in range.
+
+    Attributes:
+        axis: the spatial axis that ``where`` compares with data.
+        index: the position that an element lands on; free of ``axis``.
+        where: the rest of the condition, None when there is none.
+    """
+
+    axis: Var
+    index: Expr
+    where: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """How one stage is computed.
+
+    Attributes:
+        pieces: its nest, outermost first; spatial pieces only, for a scatter.
+        value: the expression of a stage without a reduction, safe to evaluate anywhere.
+        reduce: the reduction, with bounds that are known where its loops start.
+        eager_body: the reduction's body and condition, safe to evaluate where the condition fails.
+    """
+
+    stage: Stage
+    pieces: tuple[Piece, ...]
+    value: Expr | None = None
+    reduce: Reduce | None = None
+    eager_body: Expr | None = None
+    eager_where: Expr | None = None
+    scatter: Scatter | None = None
+
+    @property
+    def first_reduction(self) -> int:
+        """Number of pieces outside the first reduction loop (all, when there is none)."""
+        for k, piece in enumerate(self.pieces):
+            if piece.reduction:
+                return k
+        return len(self.pieces)
+
+    def piece_index(self, name: str) -> int | None:
+        return next((k for k, piece in enumerate(self.pieces) if piece.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All stages of one function (``main`` or ``prepack``).
+
+    Attributes:
+        attach: stages computed inside another's loop; all others have their own nest.
+        layouts: storage of stage tensors, by name.
+        parallel_loops: ``each`` loops whose iterations run on several threads.
+    """
+
+    graph: Graph
+    stages: Mapping[str, StagePlan]
+    attach: Mapping[str, Attach] = field(default_factory=dict)
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+    parallel_loops: frozenset[Var] = frozenset()
+
+
+def own_axes(stage: Stage) -> dict[Var, int]:
+    """Spatial axes of a stage with their extents."""
+    return {axis.var: axis.extent for axis in stage.axes}
+
+
+def reduce_axes(stage: Stage) -> dict[Var, core.ReduceAxis]:
+    """Axes of the top-level reduction of a stage."""
+    if isinstance(stage.expr, Reduce):
+        return {axis.var: axis for axis in stage.expr.axes}
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A loop before it has a name: ``step`` is ignored for an axis' last one."""
+
+    axis: Var
+    step: int = 1
+    kind: LoopKind = "serial"
+    reduction: bool = False
+    label: str | None = None
+
+
+def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
+    """Pieces in nest order, numbered per axis from outside unless they have a label."""
+    counts: dict[Var, int] = {}
+    for part in parts:
+        counts[part.axis] = counts.get(part.axis, 0) + 1
+    seen: dict[Var, int] = {}
+    out: list[Piece] = []
+    for part in parts:
+        rank = seen.get(part.axis, 0)
+        seen[part.axis] = rank + 1
+        name = part.axis.name if counts[part.axis] == 1 else f"{part.axis.name}{rank}"
+        last = rank == counts[part.axis] - 1
+        step = 1 if last else part.step
+        out.append(Piece(part.axis, part.label or name, step, part.kind, last, part.reduction))
+    return tuple(out)

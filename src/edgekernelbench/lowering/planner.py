@@ -1,0 +1,110 @@
+"""From a program and resolved directives to a `Plan`: nests, safe expressions, parallel loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.core import Expr, Reduce, Var
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.access import work
+from edgekernelbench.lowering.defaults import PARALLEL_WORK, Situation, default_pieces
+from edgekernelbench.lowering.expr.linear import Ranges, int_const
+from edgekernelbench.lowering.expr.rewrite import free_vars
+from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
+from edgekernelbench.lowering.passes.total import total
+from edgekernelbench.lowering.plan import Attach, Layout, Piece, Plan, StagePlan
+from edgekernelbench.targets.model import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """The lines of the layers that apply, resolved. Stages without an entry follow the rules."""
+
+    pieces: Mapping[str, tuple[Piece, ...]] = field(default_factory=dict)
+    attach: Mapping[str, Attach] = field(default_factory=dict)
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+
+
+def make_plan(graph: Graph, directives: Directives, target: Target) -> Plan:
+    parallel = parallel_loops(graph, target)
+    stages: dict[str, StagePlan] = {}
+    for name, place in graph.places.items():
+        pieces = directives.pieces.get(name)
+        if pieces is None:
+            situation = Situation(name in directives.attach, bool(place.loops))
+            pieces = default_pieces(place.stage, target, situation)
+        stages[name] = stage_plan(place, pieces)
+    return Plan(graph, stages, directives.attach, directives.layouts, parallel)
+
+
+def parallel_loops(graph: Graph, target: Target) -> frozenset[Var]:
+    """Outermost ``each`` loops with enough work, whose iterations then run on all cores."""
+    totals: dict[Var, int] = {}
+    loops: dict[Var, core.Loop] = {}
+    for place in graph.places.values():
+        if place.loops and place.loops[0].kind == "each":
+            outer = place.loops[0]
+            count = 1
+            for loop in place.loops:
+                count *= max(0, loop.hi - loop.lo)
+            loops[outer.var] = outer
+            totals[outer.var] = totals.get(outer.var, 0) + count * work(place.stage)
+    return frozenset(
+        var
+        for var, total_work in totals.items()
+        if target.threads > 1 and total_work >= PARALLEL_WORK and loops[var].hi - loops[var].lo > 1
+    )
+
+
+def stage_plan(place: Place, pieces: tuple[Piece, ...]) -> StagePlan:
+    """Expressions of a stage that are safe under any order of evaluation."""
+    stage, ranges = place.stage, axis_ranges(place)
+    if not isinstance(stage.expr, Reduce):
+        return StagePlan(stage, pieces, value=total(stage.expr, ranges))
+    reduce = rectified(stage.expr, pieces)
+    eager = reduce.where is not None
+    where = None if reduce.where is None else total(reduce.where, ranges)
+    axes = tuple(_bounded(a, ranges) for a in reduce.axes)
+    body = total(reduce.body, ranges)
+    plain = Reduce(reduce.op, axes, where, body, reduce.dtype, reduce.span)
+    eager_body = total(reduce.body, ranges, True) if eager else body
+    return StagePlan(stage, pieces, reduce=plain, eager_body=eager_body, eager_where=where)
+
+
+def _bounded(axis: core.ReduceAxis, ranges: Ranges) -> core.ReduceAxis:
+    low, high = (total(bound, ranges, index=True) for bound in (axis.lo, axis.hi))
+    return core.ReduceAxis(axis.var, low, high, axis.extent, axis.span)
+
+
+def rectified(reduce: Reduce, pieces: tuple[Piece, ...]) -> Reduce:
+    """The reduction with every bound known where the loops of its axis start.
+
+    An axis whose bounds need an axis further inside (or that is split) runs over its full
+    extent, under a condition.
+    """
+    axes: list[core.ReduceAxis] = []
+    tests: list[Expr] = []
+    for axis in reduce.axes:
+        if axis.is_constant or _known(axis, pieces):
+            axes.append(axis)
+            continue
+        here = core.VarRef(axis.var)
+        tests.append(core.Binary("le", axis.lo, here, DType.BOOL))
+        tests.append(core.Binary("lt", here, axis.hi, DType.BOOL))
+        zero, end = int_const(0), int_const(axis.extent)
+        axes.append(core.ReduceAxis(axis.var, zero, end, axis.extent, axis.span))
+    where = reduce.where
+    for test in reversed(tests):
+        where = test if where is None else core.Binary("and", test, where, DType.BOOL)
+    return Reduce(reduce.op, tuple(axes), where, reduce.body, reduce.dtype, reduce.span)
+
+
+def _known(axis: core.ReduceAxis, pieces: tuple[Piece, ...]) -> bool:
+    mine = [k for k, piece in enumerate(pieces) if piece.axis == axis.var]
+    if len(mine) != 1 or pieces[mine[0]].kind not in ("serial", "vectorize"):
+        return False
+    needed = free_vars(axis.lo) | free_vars(axis.hi)
+    later = {piece.axis for piece in pieces[mine[0] :]}
+    return not needed & later
