@@ -1,0 +1,58 @@
+"""The header of a submission is compared with the task's, and the differences are explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgekernelbench.evaluator.static import Interface, check_text, static_check
+from edgekernelbench.targets.host import host_target
+from tests.adversarial.tasks import Dense
+
+TASK = Dense()
+RIGHT = TASK.canonical()
+
+
+def test_right() -> None:
+    result = static_check(RIGHT, TASK, host_target())
+    assert result.ok and result.step == "lower" and result.diagnostics == ()
+    assert set(result.seconds) == {"parse", "elaborate", "verify", "header", "lower"}
+    assert result.kernel is not None and result.kernel.name == "dense"
+
+
+def test_without_a_task_any_header_will_do() -> None:
+    assert static_check(RIGHT.replace("M=32", "M=8")).ok
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "codes"),
+    [
+        ("Y: f32[M, N]", "Y: f16[M, N]", ["E502"]),
+        ("W: const", "W:", ["E502"]),
+        ("M=32, K=48", "K=48, M=32", ["E501"]),
+        ("M=32", "M=16", ["E502", "E502", "E503"]),
+        ("N=64]", "N=64, P=2]", ["E501"]),
+        ("kernel dense", "kernel mine", []),
+    ],
+)
+def test_differences(old: str, new: str, codes: list[str]) -> None:
+    text = RIGHT.replace(old, new)
+    assert text != RIGHT
+    result = check_text(text, Interface.of(TASK))
+    assert [d.rule.code for d in result.diagnostics] == codes
+    assert result.ok == (not codes)
+    for diagnostic in result.diagnostics:
+        assert diagnostic.span is not None
+        assert diagnostic.help == (f"copy the task's header: {TASK.header()}",)
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("", "parse"),
+        (TASK.kernel("Y[i, j] = nonsense(X[i, 0])"), "elaborate"),
+        (TASK.kernel("Y[i, j] = b[j + 1]"), "verify"),
+    ],
+)
+def test_first_failing_step_is_named(text: str, step: str) -> None:
+    result = static_check(text, TASK, host_target())
+    assert not result.ok and result.step == step and result.diagnostics
