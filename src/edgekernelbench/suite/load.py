@@ -13,6 +13,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
+from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.model import Definition, TensorDecl, Workload
 
@@ -30,7 +31,7 @@ class Suite:
         """The workloads of a named subset.
 
         Raises:
-            ValueError: no such subset.
+            UsageError: no such subset.
         """
         match name:
             case "all":
@@ -41,7 +42,7 @@ class Suite:
                 return tuple(w for w in self.workloads.values() if w.agent)
             case "heldout":
                 return tuple(w for w in self.workloads.values() if w.heldout)
-        raise ValueError(f"no subset {name!r}; there are: {', '.join(SUBSETS)}")
+        raise UsageError(f"unknown subset {name!r}", f"subsets: {', '.join(SUBSETS)}")
 
     def stats(self) -> dict[str, Any]:
         """Counts for ``ekb suite stats``; the ``by_`` tables count workloads."""
