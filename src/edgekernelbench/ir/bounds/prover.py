@@ -105,7 +105,7 @@ class Prover:
         left, right = self.forms.form(a), self.forms.form(b)
         if not self._needs_hold(left.needs + right.needs, facts, _Work()):
             return replace(facts, unusable=(*facts.unusable, a))
-        return facts.with_form(lin.sub(left.linear, right.linear).plus(-gap))
+        return self._with(facts, lin.sub(left.linear, right.linear).plus(-gap))
 
     def _assumed(self, facts: Facts, cond: core.Expr, truth: bool) -> Facts:
         match cond:
@@ -174,18 +174,22 @@ class Prover:
         gap = lin.sub(right.linear, left.linear)
         match op:
             case "lt":
-                return facts.with_form(gap.plus(-1))
+                return self._with(facts, gap.plus(-1))
             case "le":
-                return facts.with_form(gap)
+                return self._with(facts, gap)
             case "gt":
-                return facts.with_form(gap.scaled(-1).plus(-1))
+                return self._with(facts, gap.scaled(-1).plus(-1))
             case "ge":
-                return facts.with_form(gap.scaled(-1))
+                return self._with(facts, gap.scaled(-1))
             case "eq":
-                return facts.with_form(gap).with_form(gap.scaled(-1))
+                return self._with(self._with(facts, gap), gap.scaled(-1))
         if gap.is_const:
             return facts if gap.const else replace(facts, impossible=True)
         return replace(facts, unequal=(*facts.unequal, gap))
+
+    def _with(self, facts: Facts, form: Linear) -> Facts:
+        """Adds ``form >= 0``, also as a bound of what is divided in it."""
+        return facts.with_form(form).with_form(_undivided(self.forms, form))
 
     def _retried(self, facts: Facts) -> Facts:
         """``e != 0`` becomes ``e >= 1`` where ``e >= 0`` can be proved, and likewise below."""
@@ -217,8 +221,12 @@ class Prover:
         """True when ``goal >= 0`` is proved."""
         if facts.impossible:
             return True
-        goal = _undivided(self.forms, self._unwrapped(goal, facts, work, splits))
-        if self._reaches(goal, facts, work, _DEPTH, set()):
+        goal = self._unwrapped(goal, facts, work, splits)
+        seen: set[Linear] = set()
+        if self._reaches(goal, facts, work, _DEPTH, seen):
+            return True
+        goal = _undivided(self.forms, goal)
+        if self._reaches(goal, facts, work, _DEPTH, seen):
             return True
         if splits == 0 or work.steps <= 0:
             return False

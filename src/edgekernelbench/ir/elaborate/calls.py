@@ -21,6 +21,8 @@ from edgekernelbench.ir.elaborate.values import (
     View,
 )
 
+_EXPANSION_NODES = 8  # what one expansion costs against the limit, besides its result
+
 _SYNONYMS = {
     "round": "`rne(x)` rounds half to even, `floor(x + 0.5)` half up",
     "int": "`s32(x)`",
@@ -184,13 +186,14 @@ def expand(cx: Context, scope: Scope, macro: Macro, expr: surface.Call) -> Value
         return cx.error(rules.RECURSION, f"`{expr.fn}` calls itself", expr.span)
     if len(cx.expanding) >= MAX_MACRO_DEPTH:
         cx.stop(f"macros call each other more than {MAX_MACRO_DEPTH} deep", expr.span)
+    cx.count(expr.span, _EXPANSION_NODES)
     lets, inner = Lets(), Scope(macro.scope)
     for param, arg in zip(params, expr.args, strict=True):
         inner.names[param] = _argument(cx, lets, param, cx.expr(scope, arg), arg)
     cx.expanding.append(expr.fn)
     result = cx.expr(inner, macro.stmt.body)
     cx.expanding.pop()
-    return close(cx, lets, result, expr)
+    return close(cx, lets, result, macro.stmt.body)
 
 
 def _argument(

@@ -131,7 +131,7 @@ def _block(cx: Context, scope: Scope, expr: surface.BlockExpr) -> Value:
             inner.names[let.names[0]] = _bound(cx, lets, let.names[0], value, let.value)
         else:
             _bind_tuple(cx, lets, inner, let, value)
-    return calls.close(cx, lets, cx.expr(inner, expr.result), expr)
+    return calls.close(cx, lets, cx.expr(inner, expr.result), expr.result)
 
 
 def _bound(cx: Context, lets: Lets, name: str, value: Value, expr: surface.Expr) -> Value:

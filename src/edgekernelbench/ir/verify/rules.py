@@ -10,7 +10,8 @@ from edgekernelbench.ir.diagnostics import Rule
 OUT_OF_BOUNDS = Rule("E300", "every index is provably in range, in every iteration")
 OVERFLOW = Rule("E301", "arithmetic in an index or its condition provably does not overflow")
 OUTSIDE_CONDITION = Rule(
-    "E302", "a reduction is computed outside an `if` around it and cannot rely on its condition"
+    "E302",
+    "a reduction is computed outside of any `if`, `where` or `lo..hi` around it",
 )
 DIVISOR = Rule("E310", "the divisor of `//` and `%` is provably positive")
 LIFETIME = Rule("E320", "a stage that keeps no loop index lives for one iteration of the loop")

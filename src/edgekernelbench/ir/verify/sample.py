@@ -16,6 +16,7 @@ from edgekernelbench.ir.verify.text import read
 
 _TRIES = 120
 _NODES = 400
+_TOTAL_NODES = 12_000
 
 
 class _Unknown(Exception):
@@ -40,14 +41,17 @@ def counterexample(
 ) -> tuple[int, str] | None:
     """A value of ``index`` outside lo..hi that the conditions on the way allow, and the choices
     that lead to it as text such as ``i = 0``."""
-    draw = random.Random(0)
+    draw, left = random.Random(0), _TOTAL_NODES
     for attempt in range(_TRIES):
-        point = _Point(prover, draw, attempt % 2 == 0)
+        point = _Point(prover, draw, attempt % 2 == 0, steps=min(left, _NODES))
+        steps = point.steps
         try:
             value = _value(point, index)
             fits = all(bool(_value(point, cond)) == truth for cond, truth in facts.path)
         except (_Unknown, OverflowError, ZeroDivisionError, ValueError):
             continue
+        finally:
+            left -= steps - point.steps
         if fits and not lo <= value <= hi:
             return int(value), ", ".join(f"{n} = {v}" for n, v in point.named.items())
     return None

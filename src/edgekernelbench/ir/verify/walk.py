@@ -68,10 +68,8 @@ class Walk:
         for axis in expr.axes:
             self.visit(axis.lo, Site(facts, dropped))
             self.visit(axis.hi, Site(facts, dropped))
-            if not axis.is_constant:
-                ref = core.VarRef(axis.var)
-                facts = prover.assume_at_least(facts, ref, axis.lo)
-                facts = prover.assume_at_least(facts, axis.hi, ref, 1)
+            for bound in _bounds(axis):
+                facts = prover.assume(facts, bound)
         if expr.where is not None:
             self.visit(expr.where, Site(facts, dropped))
             facts = prover.assume(facts, expr.where)
@@ -85,6 +83,15 @@ class Walk:
                 if value is not None:
                     self._recheck_lets(value, site)
                     self.visit(value, site)
+
+
+def _bounds(axis: core.ReduceAxis) -> tuple[core.Expr, ...]:
+    """``lo <= var`` and ``var < hi``, unless the axis' range says so."""
+    if axis.is_constant:
+        return ()
+    ref = core.VarRef(axis.var, axis.span)
+    low = core.Binary("ge", ref, axis.lo, DType.BOOL, axis.span)
+    return low, core.Binary("lt", ref, axis.hi, DType.BOOL, axis.span)
 
 
 def _under_factor(expr: core.Expr, child: core.Expr, site: Site) -> Site:
