@@ -113,7 +113,8 @@ class Attempt:
         match = Match(self, self._session, pool, judge, source)
         try:
             with self.step("start"):
-                candidate.bind(pool, source.getrandbits(64), self._settings.total_run_s)
+                candidate.deadline = time.monotonic() + self._settings.total_run_s
+                candidate.bind(pool, source.getrandbits(64), self._settings.run_s)
                 self._network = candidate.unisolated or "isolated"
             match.first_call()
             self._overhead()
@@ -202,14 +203,20 @@ class Attempt:
             )
 
     def _bill_of_run(self, match: Match, candidate: Contestant) -> None:
+        """Raises the verdict when more memory was used than is allowed."""
         resources: Resources = self._fields["resources"]
+        used = candidate.rss_growth()
         self._fields["resources"] = resources.model_copy(
             update={
-                "peak_rss_bytes": candidate.rss_growth(),
+                "peak_rss_bytes": used,
                 "first_call_us": match.candidate.series.first_call_us,
                 "prepack_seconds": candidate.bind_seconds,
             }
         )
+        limit = self._evaluator.target.memory_bytes
+        if used is not None and used > limit:
+            message = f"{used} bytes used at run time, {limit} allowed"
+            raise _Verdict(EvaluationStatus.OVER_BUDGET, message)
 
     def _failed(self, failure: Failure) -> _Verdict:
         match failure.kind:

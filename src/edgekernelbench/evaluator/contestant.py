@@ -88,6 +88,9 @@ class Contestant:
         ports: the task's interface.
         limits: of the process.
         call_timeout: seconds that one call may take.
+
+    Attributes:
+        deadline: `time.monotonic` by which everything must be done, if there is one.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class Contestant:
         self.bind_seconds = 0.0
         self._worker: Worker | None = None
         self._out: Shared | None = None
+        self.deadline: float | None = None
         self._pool: Pool | None = None
         self._start_rss = 0
 
@@ -195,6 +199,8 @@ class Contestant:
         request = RunRequest(samples=tuple(samples))
         began = time.monotonic_ns()
         timeout = self._call_timeout * calls + _COPY_SECONDS
+        if self.deadline is not None:
+            timeout = max(0.0, min(timeout, self.deadline - time.monotonic()))
         reply = self._ask({"op": "run", **request.model_dump()}, timeout, _RunReply)
         passed = time.monotonic_ns() - began
         if len(reply.ns) != len(samples) or min(reply.ns) < 0 or sum(reply.ns) > passed:
@@ -208,11 +214,14 @@ class Contestant:
         return self._out.copy()
 
     def rss_growth(self) -> int | None:
-        """Bytes by which resident memory has grown at its peak; None when the process is gone."""
-        if self._worker is None:
+        """Bytes by which resident memory has grown at its peak, without what is only there for
+        the harness (mapped input sets, the region that outputs leave by); None when unknown."""
+        if self._worker is None or self._pool is None:
             return None
         peak = _memory(self._worker.pid, "VmHWM")
-        return max(0, peak - self._start_rss) if peak else None
+        pool = self._pool
+        ours = self.layout.size + pool.const_layout.size + len(pool.sets) * pool.layout.size
+        return max(0, peak - self._start_rss - ours) if peak else None
 
     def _ask(
         self,

@@ -108,8 +108,9 @@ class Evaluator:
 
     def peaks(self) -> Peaks | None:
         """The measured peaks of the target, or None where the settings want no roofline."""
-        if self._measures_peaks and self._peaks is None:
-            self.measure_peaks()
+        if self._measures_peaks and self._peaks is None and not self._peaks_are_fresh:
+            with self.device_lock():
+                self.measure_peaks()
         return self._peaks
 
     def measure_peaks(self) -> bool:

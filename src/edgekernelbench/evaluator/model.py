@@ -165,8 +165,7 @@ class Resources(_Stored):
         facts: what the compiler knows without a run.
         memory_bytes: inputs, outputs, packed copies and workspace together.
         memory_limit_bytes: what the target allows.
-        peak_rss_bytes: growth of the process's resident memory while it ran, with the harness's
-            own copies of inputs and outputs.
+        peak_rss_bytes: growth of the process's resident memory, inputs and outputs once included.
         first_call_us: the first call after loading, page faults and thread start included.
         prepack_seconds: packing the constants, outside the timed call.
     """
