@@ -6,9 +6,9 @@ from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.ir.elaborate import coerce, rules, templates
 from edgekernelbench.ir.elaborate.context import Context
-from edgekernelbench.ir.elaborate.exprs import number
+from edgekernelbench.ir.elaborate.exprs import described, number
 from edgekernelbench.ir.elaborate.reductions import reused
-from edgekernelbench.ir.elaborate.stages import Body, claim, learn, stage
+from edgekernelbench.ir.elaborate.stages import Body, claim, is_size, learn, stage
 from edgekernelbench.ir.elaborate.tables import table
 from edgekernelbench.ir.elaborate.values import (
     POISON,
@@ -71,15 +71,23 @@ def function(cx: Context, scope: Scope, stmt: surface.DefStmt | surface.Template
         return
     doubled = [p for p in stmt.params if stmt.params.count(p) > 1]
     if doubled:
-        cx.error(rules.DEFINED_TWICE, f"`{stmt.name}` has two parameters `{doubled[0]}`", stmt.span)
-        return
+        text = f"`{stmt.name}` has two parameters `{doubled[0]}`"
+        cx.error(rules.DEFINED_TWICE, text, stmt.span)
     make = Macro if isinstance(stmt, surface.DefStmt) else TemplateValue
     scope.functions[stmt.name] = make(stmt, scope)  # type: ignore[arg-type]
 
 
 def _let(cx: Context, body: Body, scope: Scope, stmt: surface.LetStmt) -> None:
-    if isinstance(scope.names.get(stmt.name), View | Pending) or stmt.name in body.defined:
-        cx.error(rules.DEFINED_TWICE, f"`{stmt.name}` is also the name of a stage", stmt.span)
+    taken = "the name of a stage or tensor"
+    if body.is_kernel and is_size(body.scope, stmt.name):
+        taken = "a size"
+    elif not isinstance(scope.names.get(stmt.name), View | Pending) and (
+        stmt.name not in body.defined
+    ):
+        taken = ""
+    if taken:
+        text = f"`{stmt.name}` is already {taken}"
+        cx.error(rules.DEFINED_TWICE, text, stmt.span, ["use another name"])
         return
     value = cx.expr(scope, stmt.value)
     if isinstance(value, core.Const):
@@ -172,7 +180,7 @@ def _loop(cx: Context, body: Body, scope: Scope, stmt: surface.LoopStmt) -> list
     inner = Scope(scope)
     taken = scope.find(stmt.axis.name)
     if isinstance(taken, Index):
-        reused(cx, stmt.axis.name, stmt.axis.span, taken)
+        reused(cx, stmt.axis, taken)
     lo, hi = bounds or (0, 1)
     var = cx.fresh(stmt.axis.name)
     cx.ranges.bind(var, lo, hi - 1)
@@ -195,9 +203,8 @@ def _bounds(cx: Context, scope: Scope, stmt: surface.LoopStmt) -> tuple[int, int
         return None
     for value, expr in ((lo, axis.lo), (hi, axis.hi)):
         if isinstance(value, float | bool) and expr is not None:
-            cx.error(
-                rules.LOOP_BOUNDS, f"the loop bound `{coerce.show(expr)}` is {value}", expr.span
-            )
+            text = f"the loop bound{described(expr, value)}"
+            cx.error(rules.LOOP_BOUNDS, text, expr.span)
             return None
     assert isinstance(lo, int) and isinstance(hi, int)
     if not 0 <= lo < hi <= coerce.S32_HIGH:
@@ -205,7 +212,7 @@ def _bounds(cx: Context, scope: Scope, stmt: surface.LoopStmt) -> tuple[int, int
             rules.LOOP_BOUNDS,
             f"`{stmt.kind} {axis.name}` would run over {lo}..{hi}",
             axis.span,
-            ["bounds start at 0 or above; `reversed` runs downwards"] if lo > hi else [],
+            ["bounds start at 0 or above, and the second is larger; `reversed` runs downwards"],
         )
         return None
     return lo, hi

@@ -154,6 +154,11 @@ def conjunction(cx: Context, terms: list[core.Expr], span: Span) -> core.Expr:
     return out
 
 
+def is_plain_read(value: object) -> bool:
+    """A read at indices that are cheap."""
+    return isinstance(value, core.Load) and all(is_cheap(i) for i in value.indices)
+
+
 def is_cheap(expr: core.Expr, limit: int = CHEAP_NODES) -> bool:
     """A constant, a variable, or a little integer arithmetic on them: may be written twice."""
     if isinstance(expr, core.Const | core.VarRef):

@@ -8,7 +8,7 @@ from edgekernelbench.ir.elaborate import coerce, ops, reads, rules
 from edgekernelbench.ir.elaborate.context import MAX_MACRO_DEPTH, Context
 from edgekernelbench.ir.elaborate.hold import Lets
 from edgekernelbench.ir.elaborate.names import nearest
-from edgekernelbench.ir.elaborate.predefined import MACROS, Calc, intrinsic
+from edgekernelbench.ir.elaborate.predefined import MACROS, SINGLE_USE, Calc, intrinsic
 from edgekernelbench.ir.elaborate.values import (
     POISON,
     Macro,
@@ -21,6 +21,7 @@ from edgekernelbench.ir.elaborate.values import (
     View,
 )
 
+BUILT_IN = frozenset((*core.INTRINSICS, *MACROS, "pow", "min", "max", "clip", "clamp"))
 _EXPANSION_NODES = 8  # what one expansion costs against the limit, besides its result
 
 _SYNONYMS = {
@@ -65,6 +66,8 @@ def call(cx: Context, scope: Scope, expr: surface.Call) -> Value:
             return reads.edge(cx, scope, expr)
         case "dim":
             return reads.dim(cx, scope, expr)
+    if expr.fn not in BUILT_IN:
+        return _unknown(cx, scope, expr)
     args = _scalars(cx, scope, expr)
     if expr.fn in ("min", "max"):
         return _extremum(cx, expr, args)
@@ -72,9 +75,7 @@ def call(cx: Context, scope: Scope, expr: surface.Call) -> Value:
         return _clip(cx, expr, args)
     if expr.fn in core.INTRINSICS or expr.fn == "pow":
         return _intrinsic(cx, expr, args)
-    if expr.fn in MACROS:
-        return _predefined(cx, expr, args)
-    return _unknown(cx, scope, expr)
+    return _predefined(cx, expr, args)
 
 
 def _scalars(cx: Context, scope: Scope, expr: surface.Call) -> list[Scalar | Poison]:
@@ -140,7 +141,9 @@ def _predefined(cx: Context, expr: surface.Call, args: list[Scalar | Poison]) ->
     if any(a is POISON for a in args):
         return ops.ghost_of(cx, DType.S32 if expr.fn == "reflect" else DType.F32)
     lets = Lets()
-    held = [lets.hold(cx, name, a) for name, a in zip(("x", "a"), args, strict=False)]
+    held = args
+    if expr.fn not in SINGLE_USE:
+        held = [lets.hold(cx, name, a) for name, a in zip(("x", "a"), args, strict=False)]
     return lets.wrap(make(Calc(cx, expr.span), *held), expr.span)
 
 
@@ -158,19 +161,7 @@ def _unknown(cx: Context, scope: Scope, expr: surface.Call) -> Poison:
     elif scope.find(name) is not None:
         help = [f"`{name}` is not a function; tensors are read with brackets: `{name}[i]`"]
     else:
-        known = {
-            *core.INTRINSICS,
-            *MACROS,
-            "pow",
-            "min",
-            "max",
-            "clip",
-            "clamp",
-            "pad",
-            "edge",
-            "dim",
-        }
-        help = nearest(name, known | scope.visible_functions())
+        help = nearest(name, BUILT_IN | {"pad", "edge", "dim"} | scope.visible_functions())
     return cx.error(rules.UNKNOWN_FUNCTION, f"there is no function `{name}`", expr.span, help)
 
 
@@ -182,7 +173,7 @@ def expand(cx: Context, scope: Scope, macro: Macro, expr: surface.Call) -> Value
         return _count_error(
             cx, expr, coerce.counted(len(params), "argument"), [f"`{expr.fn}({', '.join(params)})`"]
         )
-    if expr.fn in cx.expanding and sum(n == expr.fn for n in cx.expanding) > 0:
+    if expr.fn in cx.expanding:
         return cx.error(rules.RECURSION, f"`{expr.fn}` calls itself", expr.span)
     if len(cx.expanding) >= MAX_MACRO_DEPTH:
         cx.stop(f"macros call each other more than {MAX_MACRO_DEPTH} deep", expr.span)

@@ -50,12 +50,18 @@ def scalar(cx: Context, value: Value, span: Span) -> Scalar | Poison:
         if value.rank == 0:
             return load(cx, value, span)
         name, rank = value.tensor.name, value.rank
+        if value.prefix:
+            return cx.error(
+                rules.NOT_SCALAR,
+                f"this slice of `{name}` has shape {shape_text(value.shape)}, not one element",
+                span,
+            )
         indices = letters(rank) if value.shape != (1,) else "0"
         return cx.error(
             rules.NOT_SCALAR,
             f"`{name}` is a tensor {shape_text(value.shape)} here, not one element",
             span,
-            [f"read one element, such as `{name}[{indices}]`"] if not value.prefix else [],
+            [f"read one element, such as `{name}[{indices}]`"],
         )
     if isinstance(value, TupleValue):
         return cx.error(

@@ -62,6 +62,8 @@ class Context:
         missed: a read met a tensor whose dtype is not known yet.
         previous: stages of the current outermost loop as the last inference pass saw them.
         declared: stages as this pass has seen them, by full name.
+        expanding, templates: macros and templates being expanded, from outside in.
+        defining: stages being elaborated, by full name.
         failed: full names of stages whose definition had an error.
         unresolved: stages that were read although their definition failed.
         extents: extents of tensors as written, for suggestions.
@@ -84,6 +86,7 @@ class Context:
         self.lows: dict[str, tuple[int, ...]] = {}
         self.expanding: list[str] = []
         self.templates: list[str] = []
+        self.defining: list[str] = []
         self.loop_depth = 0
         self.stage_count = 0
         self.total_bytes = 0

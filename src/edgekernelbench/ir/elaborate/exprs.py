@@ -91,7 +91,8 @@ def _compare(cx: Context, scope: Scope, expr: surface.Compare) -> Value:
         operands.append(calls.scalar(cx, scope, operand))
     lets = Lets()
     for at in range(1, len(operands) - 1):
-        operands[at] = lets.hold(cx, "between", operands[at])
+        if not build.is_plain_read(operands[at]):
+            operands[at] = lets.hold(cx, "between", operands[at])
     result: Scalar | Poison | None = None
     for sign, a, b in zip(expr.ops, operands[:-1], operands[1:], strict=True):
         term = ops.compare(cx, sign, a, b, expr.span)
@@ -175,7 +176,7 @@ def number(cx: Context, scope: Scope, expr: surface.Expr, what: str) -> int | fl
     if isinstance(value, Number):
         return value.value
     text = coerce.show(expr)
-    cx.error(rules.NOT_CONSTANT, f"{what} `{text}` is not a number at compile time", expr.span)
+    cx.error(rules.NOT_CONSTANT, f"{what}: `{text}` is not a number at compile time", expr.span)
     return None
 
 
@@ -184,15 +185,18 @@ def extent(cx: Context, scope: Scope, expr: surface.Expr, what: str) -> int | No
     value = number(cx, scope, expr, what)
     if value is None:
         return None
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= build.S32_HIGH:
+        return value
+    help = []
+    if isinstance(expr, surface.Binary) and expr.op == "/":
+        whole = surface.Binary("//", expr.left, expr.right)
+        help = [f"`{coerce.show(whole)}` divides integers"]
+    cx.error(rules.EXTENT, f"{what}{described(expr, value)}", expr.span, help)
+    return None
+
+
+def described(expr: surface.Expr, value: int | float | bool) -> str:
+    """`` is 0``, or for an expression ``: `M / 2` is 2.0, not an integer``."""
     text = coerce.show(expr)
-    if isinstance(value, float | bool):
-        help = []
-        if isinstance(expr, surface.Binary) and expr.op == "/":
-            whole = surface.Binary("//", expr.left, expr.right)
-            help = [f"`{coerce.show(whole)}` divides integers"]
-        cx.error(rules.EXTENT, f"{what} `{text}` is {value}, not an integer", expr.span, help)
-        return None
-    if not 1 <= value <= build.S32_HIGH:
-        cx.error(rules.EXTENT, f"{what} `{text}` is {value}", expr.span)
-        return None
-    return value
+    shown = "" if text == str(value) else f": `{text}`"
+    return f"{shown} is {value}" + ("" if type(value) is int else ", not an integer")

@@ -26,7 +26,7 @@ def sizes(
         if item.name in given and is_given(item.value):
             value: int | float | None = given[item.name]
         else:
-            value = number(cx, scope, item.value, f"size `{item.name}` =")
+            value = number(cx, scope, item.value, f"size `{item.name}`")
         if value is None or (isinstance(value, float) and math.isnan(value)):
             scope.names[item.name] = POISON
             continue
@@ -75,6 +75,9 @@ def tensors(
         if param.name in scope.names or any(t.name == param.name for t in out):
             cx.error(rules.DEFINED_TWICE, f"`{param.name}` is defined twice", param.span)
             continue
+        if isinstance(scope.find(param.name), Number):
+            text = f"`{param.name}` is also a size"
+            cx.error(rules.DEFINED_TWICE, text, param.span, ["rename one of them"])
         tensor = _tensor(cx, scope, param, kind)
         if tensor is None:
             scope.names[param.name] = POISON
@@ -91,7 +94,7 @@ def _tensor(
 ) -> core.Tensor | None:
     shape: list[int] = []
     for position, dim in enumerate(param.dims):
-        value = extent(cx, scope, dim, f"dimension {position} of `{param.name}`:")
+        value = extent(cx, scope, dim, f"dimension {position} of `{param.name}`")
         if value is not None:
             shape.append(value)
     if len(shape) != len(param.dims):

@@ -93,6 +93,17 @@ def resolve(cx: Context, found: Binding, name: str, span: Span) -> Value:
     if found.full_name in cx.failed:
         cx.unresolved.add(name)
         return POISON
+    if cx.defining and cx.defining[-1] == found.full_name:
+        return cx.error(
+            rules.NOT_YET,
+            f"`{name}` reads itself outside of a loop",
+            span,
+            [
+                f"a sum over an axis is a reduction: `{name}[..] = sum[k: K](...)`",
+                "a recurrence is a loop: "
+                f"`seq t: L {{ {name}[t, ..] = ... pad({name}[t - 1, ..], 0) }}`",
+            ],
+        )
     return cx.error(
         rules.NOT_YET,
         f"`{name}` is read before the stage that defines it",
@@ -103,8 +114,8 @@ def resolve(cx: Context, found: Binding, name: str, span: Span) -> Value:
 
 def _unknown(cx: Context, scope: Scope, name: str, span: Span) -> Value:
     help = nearest(name, scope.visible() | CONSTANTS.keys())
-    if not help and cx.expanding:
-        help = [
+    if cx.expanding:
+        help += [
             "a `def` or template sees only names in view where it is written: pass it as argument"
         ]
     return cx.error(rules.UNKNOWN_NAME, f"`{name}` is not defined", span, help)

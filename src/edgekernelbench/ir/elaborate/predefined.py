@@ -99,6 +99,9 @@ MACROS: dict[str, tuple[int, int, Callable[..., Value]]] = {
 }
 """Name: least and most arguments, and the expression. Arguments are bound before."""
 
+SINGLE_USE = frozenset(("relu", "relu6", "sigmoid", "hsigmoid"))
+"""Macros that use their argument once, so that it need not be bound."""
+
 
 # ---------------------------------------------------------------- intrinsics
 _ANY_NUMBER = ("abs", "sign", "popcount")

@@ -78,7 +78,7 @@ def _axis(cx: Context, scope: Scope, axis: surface.RangeAxis, op: str) -> core.R
     hi = _bound(cx, scope, axis.hi, axis.name)
     taken = scope.find(axis.name)
     if isinstance(taken, Index):
-        reused(cx, axis.name, axis.span, taken)
+        reused(cx, axis, taken)
     if lo is POISON or hi is POISON:
         scope.names[axis.name] = POISON
         return None
@@ -120,6 +120,8 @@ def _shifted(
             return None
         first, last = _plus(cx, first, -offset, span), _plus(cx, last, -offset, span)
     extent = int(cx.ranges.of(last).hi)
+    if lowest - offset >= extent:
+        extent = 0  # never runs
     var = cx.fresh(axis.name)
     cx.ranges.bind(var, 0, extent - 1)
     ref = core.VarRef(var, span)
@@ -153,13 +155,16 @@ def _bound(cx: Context, scope: Scope, expr: surface.Expr, axis: str) -> Scalar |
     return wide if wide.dtype is DType.S32 else build.cast(cx, wide, DType.S32, expr.span)
 
 
-def reused(cx: Context, name: str, span: Span, taken: Index) -> None:
+def reused(cx: Context, axis: surface.RangeAxis, taken: Index) -> None:
+    name, bounds = axis.name, coerce.show(axis.hi)
+    if axis.lo is not None:
+        bounds = f"{coerce.show(axis.lo)}..{bounds}"
     what = f"the index of `{taken.loop.kind} {name}`" if taken.loop else "an axis in use here"
     cx.error(
         rules.AXIS_REUSED,
         f"`{name}` is already {what}",
-        span,
-        [f"rename it here, such as `{name}2`, in the axis and where it is used"],
+        axis.span,
+        [f"rename it: `{name}2: {bounds}`, and `{name}2` where it is used"],
     )
 
 

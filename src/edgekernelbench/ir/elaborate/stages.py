@@ -32,6 +32,11 @@ class Body:
     outputs: dict[str, core.Tensor] = field(default_factory=dict)
     defined: dict[str, Span] = field(default_factory=dict)
 
+    @property
+    def is_kernel(self) -> bool:
+        """The compute layer itself, not a template."""
+        return not self.prefix
+
     def full_name(self, name: str) -> str:
         return self.targets.get(name, self.prefix + name)
 
@@ -55,7 +60,9 @@ def stage(cx: Context, body: Body, scope: Scope, stmt: surface.StageStmt) -> lis
     declared = body.outputs.get(name)
     left = _left_side(cx, scope, stmt, declared)
     inner = left.scope if left is not None else _loose_scope(scope, stmt)
+    cx.defining.append(full)
     value = calls.scalar(cx, inner, stmt.value)
+    cx.defining.pop()
     dtype = _dtype(cx, stmt, declared, value)
     shape_fits = left is not None and _fits_declared(cx, stmt, declared, left)
     stored = None
@@ -95,7 +102,8 @@ def claim(cx: Context, body: Body, name: str, span: Span) -> bool:
     """Reserves a stage's name in its body; False, reported, when it is taken."""
     first = body.defined.get(name)
     found = body.scope.names.get(name)
-    if first is None and (found is None or isinstance(found, Pending)):
+    free = found is None or isinstance(found, Pending)
+    if first is None and free and not (body.is_kernel and is_size(body.scope, name)):
         body.defined[name] = span
         return True
     if first is not None:
@@ -107,9 +115,15 @@ def claim(cx: Context, body: Body, name: str, span: Span) -> bool:
              "or give this stage another name"],
         )  # fmt: skip
     else:
-        kind = "an input" if isinstance(found, View) else "a size or `let`"
+        kind = "an input or table" if isinstance(found, View) else "a size or `let`"
         cx.error(rules.DEFINED_TWICE, f"`{name}` is already {kind}", span, ["use another name"])
     return False
+
+
+def is_size(scope: Scope, name: str) -> bool:
+    """A size of the header: a number from outside of the compute layer."""
+    outside = scope.parent
+    return outside is not None and isinstance(outside.find(name), Number)
 
 
 def publish(cx: Context, body: Body, name: str, view: View) -> None:
@@ -166,18 +180,27 @@ def _fits_declared(
 ) -> bool:
     if declared is None or declared.shape == left.shape:
         return True
-    name = stmt.targets[0]
+    name = _label(stmt.targets[0], declared)
     shape = coerce.shape_text(declared.shape)
     help = []
-    if not left.shape:
-        help = [f"`{name}[{coerce.letters(len(declared.shape))}] = ...`"]
+    if not left.shape and stmt.targets[0] == declared.name:
+        help = [f"`{declared.name}[{coerce.letters(len(declared.shape))}] = ...`"]
     cx.error(
         rules.OUTPUT_SHAPE,
-        f"`{name}` is declared {shape}, but defined with shape {coerce.shape_text(left.shape)}",
+        f"{name} is declared {shape}, but defined with shape {coerce.shape_text(left.shape)}",
         stmt.name_span,
         help,
     )
     return False
+
+
+def _label(name: str, declared: core.Tensor) -> str:
+    """A stage as messages name it; a template's result with the output it is bound to."""
+    return (
+        f"`{name}`"
+        if name == declared.name
+        else f"`{name}`, bound to the output `{declared.name}`,"
+    )
 
 
 # ---------------------------------------------------------------- left side
@@ -250,7 +273,7 @@ def _axis_extent(
 ) -> int | None:
     name = stmt.targets[0]
     if axis.extent is not None:
-        return extent(cx, scope, axis.extent, f"the extent of axis `{axis.name}`:")
+        return extent(cx, scope, axis.extent, f"the extent of axis `{axis.name}`")
     axes = stmt.axes or ()
     if declared is not None and position < len(declared.shape) == len(axes):
         return declared.shape[position]

@@ -18,7 +18,7 @@ def table(cx: Context, scope: Scope, stmt: surface.TableStmt, prefix: str) -> No
         cx.error(rules.DEFINED_TWICE, f"`{stmt.name}` is defined twice", stmt.span)
         return
     scope.names[stmt.name] = POISON
-    shape = [extent(cx, scope, d, f"a dimension of table `{stmt.name}`:") for d in stmt.dims]
+    shape = [extent(cx, scope, d, f"a dimension of table `{stmt.name}`") for d in stmt.dims]
     if None in shape:
         return
     dims = tuple(s for s in shape if s is not None)
@@ -46,7 +46,7 @@ def _flatten(
         return _value(cx, scope, stmt, expr, out)
     given = expr.items if isinstance(expr, surface.ListExpr) else None
     if given is None or len(given) != dims[0]:
-        has = "one value" if given is None else f"{len(given)} items"
+        has = "one value" if given is None else coerce.counted(len(given), "item")
         cx.error(
             rules.TABLE,
             f"table `{stmt.name}` is {coerce.shape_text(dims)} here, but has {has}",
@@ -69,7 +69,7 @@ def _value(
     if isinstance(expr, surface.ListExpr):
         cx.error(rules.TABLE, f"table `{stmt.name}` is nested too deep here", expr.span)
         return False
-    value = number(cx, scope, expr, f"an item of table `{stmt.name}`:")
+    value = number(cx, scope, expr, f"an item of table `{stmt.name}`")
     if value is None:
         return False
     if stmt.dtype.is_float:
