@@ -1,4 +1,17 @@
-"""The lowering: a program and the layers of its kernel become a loop program."""
+"""The lowering: a program and the layers of its kernel become a loop program.
+
+Phases, each of which keeps the results of the compute layer:
+
+1. reductions get stages of their own (`normalize`);
+2. memory layer: layouts are resolved; inputs with a layout get a copy stage in front;
+3. border reads inside reductions become padded copies;
+4. schedule layer: names are resolved, `inline` is carried out;
+5. stages that read only constants move into ``prepack``; cheap stages are inlined by rule;
+6. `loops` and `place` become a plan, default rules fill the rest;
+7. the plan is emitted.
+
+All that is wrong with the layers is reported together, as far as a phase can still be reached.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +19,45 @@ from dataclasses import dataclass
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Program, Tensor
-from edgekernelbench.ir.diagnostics import Diagnostic
+from edgekernelbench.ir.diagnostics import Diagnostic, Report
+from edgekernelbench.ir.interpret.depth import room_for
 from edgekernelbench.ir.surface import Kernel
+from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.places import PlaceChecker, resolve_loops
+from edgekernelbench.lowering.directives.resolve import (
+    ScheduleLines,
+    read_schedule,
+    resolve_layouts,
+    resolve_nests,
+    select_layers,
+)
+from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.emit.body import BodyEmitter
 from edgekernelbench.lowering.emit.buffers import plan_buffers
-from edgekernelbench.lowering.emit.context import Context
+from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.expr.rewrite import Names, loads
+from edgekernelbench.lowering.facts import workspace_bytes
 from edgekernelbench.lowering.graph import build_graph
-from edgekernelbench.lowering.nest import Function, Module, Stmt
-from edgekernelbench.lowering.normalize import normalize
-from edgekernelbench.lowering.plan import Plan
-from edgekernelbench.lowering.planner import Directives, make_plan
+from edgekernelbench.lowering.nest import Function, Module
+from edgekernelbench.lowering.normalize import NormalizeError, normalize
+from edgekernelbench.lowering.passes.constants import (
+    Split,
+    add_packed_copies,
+    constant_stages,
+    split_constants,
+)
+from edgekernelbench.lowering.passes.inline import TooLarge, cheap_stages, inline_stages
+from edgekernelbench.lowering.passes.pads import materialise_pads
+from edgekernelbench.lowering.plan import Layout, Plan
+from edgekernelbench.lowering.planner import parallel_loops, plan_stages
+from edgekernelbench.lowering.sketch import sketch
 from edgekernelbench.targets.model import Target
 
 
 @dataclass(frozen=True, slots=True)
 class LowerResult:
-    """A module, or the diagnostics that say why there is none (warnings may come with one)."""
+    """A module, or the errors that say why there is none (warnings may come with one)."""
 
     module: Module | None
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -33,28 +67,159 @@ def lower(kernel: Kernel, program: Program, target: Target) -> LowerResult:
     """Applies the schedule and memory layers of ``kernel`` that hold for ``target``.
 
     Args:
-        program: ``kernel`` elaborated and verified.
+        kernel: the file as written; a hole that is left counts as its first choice.
+        program: ``kernel`` elaborated and verified, on the sizes to build for.
     """
-    program = normalize(program)
-    graph = build_graph(program)
-    plan = make_plan(graph, Directives(), target)
-    names = Names(program.next_uid)
-    main = emit_function(plan, target, names, program)
-    params = _params(program)
-    return LowerResult(Module(Function("main", params, main), None, (), 0, ""))
+    report = Report()
+    with room_for(program):
+        module = _Lowering(kernel, target, report).run(program)
+    return LowerResult(None if report.has_errors else module, report.sorted())
 
 
-def emit_function(plan: Plan, target: Target, names: Names, program: Program) -> Stmt:
-    tree = Tree.of(plan)
-    given = frozenset(t.name for t in program.outputs)
-    ctx = Context(plan, target, names)
-    buffers = plan_buffers(plan, tree, given)
-    return BodyEmitter(ctx, tree, buffers).run(program.body)
+@dataclass(slots=True)
+class _Lowering:
+    kernel: Kernel
+    target: Target
+    report: Report
+
+    def run(self, program: Program) -> Module | None:
+        try:
+            program = normalize(program)
+        except NormalizeError as error:
+            self.report.error(rules.NORMALISE, str(error), None)
+            return None
+        schedule, memory = select_layers(self.kernel, self.target)
+        numbers = Numbers(dict(program.sizes), self.report)
+        names = Names(program.next_uid)
+        graph = build_graph(program)
+        layouts = resolve_layouts(memory, program, graph, numbers, names, self.report)
+        inputs = {t.name for t in program.inputs}
+        program = add_packed_copies(program, {n: v for n, v in layouts.items() if n in inputs})
+        layouts = {f"{n}.packed" if n in inputs else n: v for n, v in layouts.items()}
+        program = materialise_pads(program, names)
+        lines = read_schedule(schedule, program, build_graph(program), self.report)
+        return self._planned(program, lines, layouts, numbers, names)
+
+    def _planned(
+        self,
+        program: Program,
+        lines: ScheduleLines,
+        layouts: dict[str, Layout],
+        numbers: Numbers,
+        names: Names,
+    ) -> Module | None:
+        try:
+            program = inline_stages(program, set(lines.inlined), names)
+            constant = constant_stages(program, layouts) - set(lines.places)
+            constant -= {place.target for place in lines.places.values()}
+            split = split_constants(program, closed(program, constant))
+            cheap = cheap_stages(build_graph(split.main), {*lines.mentioned, *layouts})
+            main = inline_stages(split.main, cheap, names)
+        except TooLarge as error:
+            span = next(iter(lines.inlined.values()), None)
+            message = f"`{error.stage}` becomes too large an expression"
+            self.report.error(rules.TOO_LARGE, message, span, ["inline fewer stages"])
+            return None
+        plan = self._plan(main, lines, layouts, numbers)
+        before = None
+        if split.before is not None:
+            before = self._plan(split.before, lines, layouts, numbers)
+        if self.report.has_errors or plan is None:
+            return None
+        return self._emitted(Split(split.before, main, split.packed), plan, before, lines, names)
+
+    def _plan(
+        self,
+        program: Program,
+        lines: ScheduleLines,
+        layouts: dict[str, Layout],
+        numbers: Numbers,
+    ) -> Plan | None:
+        graph = build_graph(program)
+        nests = resolve_nests(lines, graph, numbers, self.report)
+        places = [p for p in lines.places.values() if p.stage in graph.places]
+        stages = plan_stages(graph, nests, {p.stage for p in places}, self.target)
+        attach = resolve_loops(places, stages, graph, self.report)
+        parallel = parallel_loops(graph, stages, self.target)
+        mine = {name: layout for name, layout in layouts.items() if name in graph.places}
+        plan = Plan(graph, stages, attach, mine, parallel)
+        if not self.report.has_errors:
+            PlaceChecker(plan, lines.spans, self.report).run()
+        return plan
+
+    # ---------------------------------------------------------- emission
+    def _emitted(
+        self, split: Split, plan: Plan, before: Plan | None, lines: ScheduleLines, names: Names
+    ) -> Module | None:
+        packed: dict[str, Storage] = {}
+        prepack: Function | None = None
+        if split.before is not None and before is not None:
+            packed = {t.name: packed_storage(t, before) for t in split.packed}
+            buffers = tuple(packed[t.name].buffer for t in split.packed)
+            params = (*read_inputs(split.before), *buffers)
+            prepack = self._function("prepack", before, split.before, params, packed, lines, names)
+        buffers = tuple(storage.buffer for storage in packed.values())
+        outputs = split.main.outputs
+        params = (*main_params(split.main, buffers), *outputs)
+        main = self._function("main", plan, split.main, params, packed, lines, names)
+        if self.report.has_errors:
+            return None
+        bytes_used = workspace_bytes(main, self.target.threads)
+        return Module(main, prepack, buffers, bytes_used, sketch(main))
+
+    def _function(
+        self,
+        label: str,
+        plan: Plan,
+        program: Program,
+        params: tuple[Tensor, ...],
+        packed: dict[str, Storage],
+        lines: ScheduleLines,
+        names: Names,
+    ) -> Function:
+        tree = Tree.of(plan)
+        ctx = Context(plan, self.target, names)
+        ctx.storages.update(packed)
+        ctx.taken.update({tensor.name: 1 for tensor in params})
+        given = frozenset(packed) | {t.name for t in program.outputs}
+        body = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given)).run(program.body)
+        for problem in ctx.problems.values():
+            span = lines.spans.get(problem.stage)
+            self.report.error(problem.rule, problem.message, span, [problem.help])
+        return Function(label, params, body)
 
 
-def _params(program: Program) -> tuple[Tensor, ...]:
+def closed(program: Program, constant: set[str]) -> set[str]:
+    """The constant stages whose constant producers are all computed before the call, too."""
+    found: set[str] = set()
+    stages = {stage.name: stage for _, stage in core.stages(program.body)}
+    for name, stage in stages.items():
+        inner = {load.tensor.name for load in loads(stage.expr)} & stages.keys()
+        if name in constant and inner <= found:
+            found.add(name)
+    return found
+
+
+def packed_storage(tensor: Tensor, plan: Plan) -> Storage:
+    """How a packed tensor is stored, for the function that fills it and the one that reads it."""
+    stage, layout = plan.graph.stage(tensor.name), plan.layouts.get(tensor.name)
+    if layout is None:
+        index = tuple(core.VarRef(var) for var in stage.lhs)
+        return Storage(tensor, stage.lhs, index)
+    buffer = Tensor(tensor.name, tensor.dtype, layout.shape, "stage")
+    return Storage(buffer, layout.formals, layout.index)
+
+
+def read_inputs(program: Program) -> tuple[Tensor, ...]:
+    """The constants, then the tables, that a program reads."""
     read = {load.tensor.name for _, s in core.stages(program.body) for load in loads(s.expr)}
-    inputs = [t for t in program.inputs if not t.const]
-    consts = [t for t in program.inputs if t.const and t.name in read]
-    tables = [t.tensor for t in program.tables if t.tensor.name in read]
-    return (*inputs, *consts, *tables, *program.outputs)
+    consts = tuple(t for t in program.inputs if t.const and t.name in read)
+    return (*consts, *(t.tensor for t in program.tables if t.tensor.name in read))
+
+
+def main_params(program: Program, packed: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Parameters of ``main`` without its outputs."""
+    inputs = tuple(t for t in program.inputs if not t.const)
+    raw = read_inputs(program)
+    consts = tuple(t for t in raw if t.kind == "input")
+    return (*inputs, *consts, *packed, *(t for t in raw if t.kind == "table"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Var
@@ -14,37 +13,38 @@ from edgekernelbench.lowering.expr.linear import Ranges, int_const
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
 from edgekernelbench.lowering.passes.total import total
-from edgekernelbench.lowering.plan import Attach, Layout, Piece, Plan, StagePlan
+from edgekernelbench.lowering.plan import Piece, StagePlan
 from edgekernelbench.targets.model import Target
 
 
-@dataclass(frozen=True, slots=True)
-class Directives:
-    """The lines of the layers that apply, resolved. Stages without an entry follow the rules."""
-
-    pieces: Mapping[str, tuple[Piece, ...]] = field(default_factory=dict)
-    attach: Mapping[str, Attach] = field(default_factory=dict)
-    layouts: Mapping[str, Layout] = field(default_factory=dict)
-
-
-def make_plan(graph: Graph, directives: Directives, target: Target) -> Plan:
-    parallel = parallel_loops(graph, target)
+def plan_stages(
+    graph: Graph, given: Mapping[str, tuple[Piece, ...]], placed: Collection[str], target: Target
+) -> dict[str, StagePlan]:
+    """The nests of all stages: those given, and the default rules for the others."""
     stages: dict[str, StagePlan] = {}
     for name, place in graph.places.items():
-        pieces = directives.pieces.get(name)
+        pieces = given.get(name)
         if pieces is None:
-            situation = Situation(name in directives.attach, bool(place.loops))
+            situation = Situation(name in placed, bool(place.loops))
             pieces = default_pieces(place.stage, target, situation)
         stages[name] = stage_plan(place, pieces)
-    return Plan(graph, stages, directives.attach, directives.layouts, parallel)
+    return stages
 
 
-def parallel_loops(graph: Graph, target: Target) -> frozenset[Var]:
-    """Outermost ``each`` loops with enough work, whose iterations then run on all cores."""
+def parallel_loops(graph: Graph, stages: Mapping[str, StagePlan], target: Target) -> frozenset[Var]:
+    """Outermost ``each`` loops with enough work, whose iterations then run on all cores.
+
+    Not where a stage inside has parallel loops of its own.
+    """
+    threaded = {
+        place.loops[0].var
+        for name, place in graph.places.items()
+        if place.loops and any(piece.kind == "parallel" for piece in stages[name].pieces)
+    }
     totals: dict[Var, int] = {}
     loops: dict[Var, core.Loop] = {}
     for place in graph.places.values():
-        if place.loops and place.loops[0].kind == "each":
+        if place.loops and place.loops[0].kind == "each" and place.loops[0].var not in threaded:
             outer = place.loops[0]
             count = 1
             for loop in place.loops:

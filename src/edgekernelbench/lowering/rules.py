@@ -1,7 +1,43 @@
-"""Rules of the schedule (E4xx) and memory (E5xx) layers."""
+"""The rules of the schedule layer (E4xx) and of the memory layer (E5xx)."""
 
 from __future__ import annotations
 
 from edgekernelbench.ir.diagnostics import Rule
 
+# ---- schedule: names and numbers
 UNKNOWN_STAGE = Rule("E401", "a schedule names stages of the compute layer")
+REPEATED = Rule("E402", "a stage has at most one `loops` line and one `place` or `inline`")
+NUMBER = Rule("E403", "steps are whole numbers from 1: literals, sizes, holes and their arithmetic")
+CONSTANT_STAGE = Rule("E404", "a stage that reads only constants is computed before the call")
+
+# ---- schedule: loops
+AXES = Rule("E410", "`loops` lists every axis of the stage, reduction axes too, and no other")
+LAST_PIECE = Rule("E411", "the last piece of an axis has no `by`; all pieces before it have one")
+STEP = Rule("E412", "a step is smaller than what it cuts")
+LABEL = Rule("E413", "every loop of a nest has a name of its own")
+PARALLEL = Rule("E414", "`parallel` marks the outermost loops of a nest, spatial, not placed ones")
+VECTORIZE = Rule("E415", "`vectorize` marks the innermost loop, a last piece, once per nest")
+UNROLL = Rule("E416", "an unrolled loop has a constant, bounded number of iterations")
+SIMD = Rule("E417", "around a vectorised reduction axis, spatial loops inside are unrolled")
+TOO_DEEP = Rule("E418", "a nest has at most 32 loops")
+
+# ---- schedule: place and inline
+NO_TARGET = Rule("E420", "`place A in S.loop` names a loop of another stage of the same loop body")
+CIRCULAR = Rule("E421", "placements form no circle")
+UNRELATED = Rule("E422", "a placed stage feeds the stage it is placed in, or reads it")
+READERS = Rule("E423", "everything that reads a placed producer is inside the loop")
+INSIDE_REDUCTION = Rule("E424", "what reads a reduction is placed outside its reduction loops")
+NOT_TILEWISE = Rule("E425", "a placed consumer reads its target tile by tile")
+NOT_COVERED = Rule("E426", "a placed stage that is kept whole is computed exactly once everywhere")
+INLINE = Rule("E427", "`inline` takes a stage without reduction that is read in its own iteration")
+TOO_LARGE = Rule("E428", "expressions stay below a fixed size after `inline`")
+NORMALISE = Rule("E429", "reductions can be given stages of their own within fixed limits")
+
+# ---- memory
+UNKNOWN_TENSOR = Rule("E510", "`layout` names an input or a stage")
+REPEATED_LAYOUT = Rule("E511", "a tensor has one layout")
+OUTPUT_LAYOUT = Rule("E512", "outputs have the layout of the header")
+LAYOUT_AXES = Rule("E513", "a layout names each dimension of the tensor once")
+LAYOUT_MAP = Rule("E514", "a layout index is made of axes and numbers with `+ * // %`")
+NOT_INJECTIVE = Rule("E515", "a layout gives every element a place of its own")
+LAYOUT_SIZE = Rule("E516", "a layout takes at most four times the tensor's size")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor, Var
+from edgekernelbench.ir.diagnostics import Rule
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.expr.linear import int_const
@@ -30,6 +31,16 @@ class Storage:
     index: tuple[Expr, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a placed stage cannot be computed where it is placed."""
+
+    rule: Rule
+    stage: str
+    message: str
+    help: str
+
+
 @dataclass(slots=True)
 class Context:
     """State of the emission of one function. ``storages`` maps tensor names to storage.
@@ -38,6 +49,7 @@ class Context:
         ranges: of every loop variable and let emitted so far (they are unique).
         frames: workspace of the function and of the parallel bodies around this point.
         taken: how often each buffer name was asked for.
+        problems: placements that turn out not to work; what is emitted then is of no use.
     """
 
     plan: Plan
@@ -47,6 +59,7 @@ class Context:
     ranges: dict[Var, tuple[int, int]] = field(default_factory=dict)
     frames: list[list[Tensor]] = field(default_factory=lambda: [[]])
     taken: dict[str, int] = field(default_factory=dict)
+    problems: dict[tuple[str, Rule], Problem] = field(default_factory=dict)
 
     # ---------------------------------------------------------- expressions
     def simple(self, expr: Expr) -> Expr:
@@ -90,6 +103,9 @@ class Context:
     def store(self, tensor: Tensor, indices: tuple[Expr, ...], value: Expr) -> Store:
         buffer, where = self.address(tensor, indices)
         return Store(buffer, where, value)
+
+    def refuse(self, rule: Rule, stage: str, message: str, help: str) -> None:
+        self.problems.setdefault((stage, rule), Problem(rule, stage, message, help))
 
     # ---------------------------------------------------------- loops
     def loop_var(self, name: str, low: int, high: int) -> Var:

@@ -8,8 +8,9 @@ leaves a branch-free, contiguous rest. The conditions that matter are comparison
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from math import prod
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
@@ -17,7 +18,7 @@ from edgekernelbench.lowering.emit.boxes import Box
 from edgekernelbench.lowering.expr.linear import Linear, Ranges, const_value, is_index, linear
 from edgekernelbench.lowering.expr.ranges import range_of_linear
 from edgekernelbench.lowering.expr.rewrite import free_vars, size
-from edgekernelbench.lowering.expr.simplify import decide
+from edgekernelbench.lowering.expr.simplify import decide, simplify
 
 MAX_PARTS = 4
 MAX_COPIED_NODES = 3000
@@ -48,27 +49,44 @@ def collect_tests(exprs: Iterable[Expr]) -> tuple[Test, ...]:
 
 @dataclass(slots=True)
 class Cutter:
-    """Finds the cuts of one stage. ``budget`` bounds how often its body may be copied."""
+    """Finds the cuts of one stage.
 
-    tests: tuple[Test, ...]
+    Attributes:
+        budget: how often the body may be copied in all.
+        path: axes cut so far on the way to this point of the nest, with their number of parts.
+    """
+
+    exprs: list[Expr]
     ranges: Ranges
     budget: int
+    path: list[tuple[Var, int]] = field(default_factory=list)
 
     def __call__(self, axis: Var, box: Box) -> list[tuple[int, int]]:
         """(start, count) parts of the axis' span, relative to its base; one if cuts do not pay."""
         span = box[axis]
         whole = [(0, span.extent)]
+        self._leave(axis)
         base = const_value(span.base)
-        if base is None or span.extent < 2 or self.budget < 2:
+        copies = prod(count for _, count in self.path)
+        if base is None or span.extent < 2 or 2 * copies > self.budget:
             return whole
         local = self._local(box)
-        tests = [test for test in self.tests if self._depends(test, axis)]
+        # What other axes have decided already is of no interest.
+        tests = collect_tests(simplify(expr, local) for expr in self.exprs)
+        tests = tuple(test for test in tests if self._depends(test, axis))
         points = self._points(axis, tests, base, span.extent, local)
         parts = self._merge(axis, tests, points, base, local)
-        if len(parts) == 1 or len(parts) > min(MAX_PARTS, self.budget):
+        if len(parts) == 1 or len(parts) > min(MAX_PARTS, self.budget // copies):
             return whole
-        self.budget //= len(parts)
+        self.path.append((axis, len(parts)))
         return parts
+
+    def _leave(self, axis: Var) -> None:
+        """Forgets this axis and those inside it: the walk is back at its loop."""
+        for k, (other, _) in enumerate(self.path):
+            if other == axis:
+                del self.path[k:]
+                return
 
     @staticmethod
     def _depends(test: Test, axis: Var) -> bool:
@@ -99,7 +117,7 @@ class Cutter:
         return factor, low, high
 
     def _points(
-        self, axis: Var, tests: list[Test], base: int, extent: int, ranges: Ranges
+        self, axis: Var, tests: tuple[Test, ...], base: int, extent: int, ranges: Ranges
     ) -> list[int]:
         points = {0, extent}
         for test in tests:
@@ -112,7 +130,7 @@ class Cutter:
         return sorted(points)
 
     def _merge(
-        self, axis: Var, tests: list[Test], points: list[int], base: int, ranges: Ranges
+        self, axis: Var, tests: tuple[Test, ...], points: list[int], base: int, ranges: Ranges
     ) -> list[tuple[int, int]]:
         """Neighbouring parts in which every test comes out the same become one."""
         parts: list[tuple[int, int]] = []
@@ -137,4 +155,5 @@ class Cutter:
 def cutter(exprs: list[Expr], ranges: Ranges) -> Cutter:
     """Cuts for a stage that evaluates ``exprs``."""
     nodes = max(1, sum(size(expr) for expr in exprs))
-    return Cutter(collect_tests(exprs), ranges, min(16, MAX_COPIED_NODES // nodes))
+    useful = [expr for expr in exprs if collect_tests((expr,))]
+    return Cutter(useful, ranges, min(16, MAX_COPIED_NODES // nodes) if useful else 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.emit.accumulate import (
     Tile,
     Updater,
@@ -109,7 +110,12 @@ class Emitter:
         homes = [n for n, h in self.tree.homes.items() if h and (h.target, h.depth) == (name, k)]
         if not here and not homes:
             return inside()
-        boxes = self.tree.boxes(name, k, box, self.ctx.ranges)
+        boxes, unfit = self.tree.boxes(name, k, box, self.ctx.ranges)
+        for member, reason in unfit.items():
+            help = f"place `{name}` in `{member}` instead: producers need no such form"
+            self.ctx.refuse(rules.NOT_TILEWISE, member, reason, help)
+        for member in here:
+            self._check_cover(member, boxes[member])
         out: list[Stmt] = []
         storages: dict[str, Storage] = {}
         for member in homes:
@@ -124,6 +130,29 @@ class Emitter:
                 short = self._reads_registers(member, name, boxes[member])
                 out += self.emit(member, self._own(member, boxes[member]), short)
         return out
+
+    def _check_cover(self, name: str, box: Box) -> None:
+        """A stage that is kept whole must be computed everywhere, once."""
+        if self.tree.homes[name] is not None:
+            return
+        parts: list[Var] = []
+        for axis, extent in own_axes(self._plan(name).stage).items():
+            span = box[axis]
+            if span.of is not None:
+                parts.append(span.of)
+            elif not span.is_whole(extent):
+                self._not_covered(name, f"the loops do not cover its axis `{axis.name}`")
+        if len(set(parts)) < len(parts):
+            self._not_covered(name, "the loops reach only a diagonal of it")
+        root = self._plan(self.tree.root(name))
+        threads = {piece.axis for piece in root.pieces if piece.kind == "parallel"}
+        if threads - set(parts):
+            self._not_covered(name, "several threads would compute the same elements")
+
+    def _not_covered(self, name: str, reason: str) -> None:
+        message = f"`{name}` is kept whole, and {reason}"
+        help = f"leave `{name}` unplaced, or place it where its elements are computed once"
+        self.ctx.refuse(rules.NOT_COVERED, name, message, help)
 
     def _own(self, name: str, box: Box) -> Box:
         return {var: box[var] for var in own_axes(self._plan(name).stage)}

@@ -21,11 +21,7 @@ Path = tuple[tuple[str, int], ...]
 
 
 class Unfit(ValueError):
-    """A placed consumer that cannot be computed tile by tile. The message names the read."""
-
-    def __init__(self, stage: str, message: str) -> None:
-        super().__init__(message)
-        self.stage = stage
+    """A placed consumer cannot be computed tile by tile. The message names the read."""
 
 
 @dataclass(slots=True)
@@ -82,24 +78,32 @@ class Tree:
         return Attach(*common[-1]) if common else None
 
     # ---------------------------------------------------------- boxes
-    def boxes(self, target: str, depth: int, box: Box, ranges: Ranges) -> dict[str, Box]:
+    def boxes(
+        self, target: str, depth: int, box: Box, ranges: Ranges
+    ) -> tuple[dict[str, Box], dict[str, str]]:
         """The part of every stage below (target, depth) that is computed there.
 
         Args:
             box: of ``target``, inside that loop.
 
-        Raises:
-            Unfit: a consumer does not read ``target`` tile by tile.
+        Returns:
+            the boxes, and for each consumer that does not read tile by tile what is wrong (its
+            box is the whole stage then).
         """
         names = sorted(set(self.below(target, depth)), key=lambda n: self.graph.places[n].rank)
         found: dict[str, Box] = {target: self._full(target, box)}
-        consumers = self._consumers(target, names)
-        for name in consumers:
-            found[name] = self._consumed(name, found, ranges)
+        unfit: dict[str, str] = {}
+        for name in self._consumers(target, names):
+            try:
+                found[name] = self._consumed(name, found, ranges)
+            except Unfit as reason:
+                unfit[name] = str(reason)
+                axes = own_axes(self.graph.stage(name))
+                found[name] = self._full(name, {v: whole(n) for v, n in axes.items()})
         for name in reversed(names):
             if name not in found:
                 found[name] = self._needed(name, [*names, target], found, ranges)
-        return found
+        return found, unfit
 
     def _full(self, name: str, box: Box) -> Box:
         """A box with the reduction axes that it does not mention, whole."""
@@ -119,6 +123,11 @@ class Tree:
                 out.append(name)
         return out
 
+    def consumes(self, target: str, name: str) -> bool:
+        """Whether a stage below ``target`` reads it, directly or through others there."""
+        names = sorted(self.below(target, 0), key=lambda n: self.graph.places[n].rank)
+        return name in self._consumers(target, names)
+
     def _consumed(self, name: str, known: dict[str, Box], ranges: Ranges) -> Box:
         stage = self.graph.stage(name)
         box: dict[Var, Span] = {}
@@ -128,10 +137,10 @@ class Tree:
                 continue
             found = invert(index, span, size, own_axes(stage), self._reduce_axes(name), ranges)
             if found is None:
-                raise Unfit(name, _misfit(name, source, dim))
+                raise Unfit(_misfit(name, source, dim))
             axis, part = found
             if axis in box and box[axis] != part:
-                raise Unfit(name, f"'{name}' reads '{source}' in two different tiles")
+                raise Unfit(f"`{name}` reads `{source}` in two different tiles")
             box[axis] = part
         full = {var: box.get(var, whole(extent)) for var, extent in own_axes(stage).items()}
         return self._full(name, full)
@@ -157,7 +166,8 @@ class Tree:
                 if load.tensor.name != name or reader not in known:
                     continue
                 if is_current(place, self.graph.places[reader], load):
-                    _cover(stage, load, known[reader], spans, ranges)
+                    extents = own_axes(self.graph.stage(reader))
+                    _cover(stage, load, known[reader], extents, spans, ranges)
         box = {
             var: within(spans[var], extent, ranges) if var in spans else whole(extent)
             for var, extent in own_axes(stage).items()
@@ -166,13 +176,23 @@ class Tree:
 
 
 def _cover(
-    stage: Stage, load: core.Load, box: Box, spans: dict[Var, Span | None], ranges: Ranges
+    stage: Stage,
+    load: core.Load,
+    box: Box,
+    extents: dict[Var, int],
+    spans: dict[Var, Span | None],
+    ranges: Ranges,
 ) -> None:
+    """Adds what one read needs. A span stays part of a division only if axis and axis coincide."""
     axes = own_axes(stage)
     for var, index in zip(stage.lhs, load.indices, strict=True):
-        if var in axes:
-            seen = image(index, box, ranges)
-            spans[var] = union(spans[var], seen, ranges) if var in spans else seen
+        if var not in axes:
+            continue
+        seen = image(index, box, ranges)
+        same = isinstance(index, core.VarRef) and extents.get(index.var) == axes[var]
+        if seen is not None and not same:
+            seen = Span(seen.base, seen.extent)
+        spans[var] = union(spans[var], seen, ranges) if var in spans else seen
 
 
 def _common(a: Path, b: Path) -> Path:
@@ -188,7 +208,7 @@ def _common(a: Path, b: Path) -> Path:
 
 def _misfit(name: str, source: str, dim: int) -> str:
     return (
-        f"'{name}' does not read '{source}' element by element along dimension {dim}, "
+        f"`{name}` does not read `{source}` element by element along dimension {dim}, "
         f"which the loop cuts into tiles"
     )
 
@@ -213,7 +233,7 @@ def invert(
             n = const_value(index.right)
             if n and axes.get(var) == n * size:
                 base = simplify(to_expr(linear(span.base).times(n)), ranges)
-                return var, Span(base, span.extent * n)
+                return var, Span(base, span.extent * n, span.of)
     return _invert_window(index, span, size, axes, inner, ranges)
 
 
@@ -241,4 +261,5 @@ def _invert_window(
     fits = n > 0 and reach <= n and axes[outer[0].var] * n == size and span.extent % n == 0
     if not fits or quotient is None or not remainder.is_const or remainder.const:
         return None
-    return outer[0].var, Span(simplify(to_expr(quotient), ranges), span.extent // n)
+    base = simplify(to_expr(quotient), ranges)
+    return outer[0].var, Span(base, span.extent // n, span.of)

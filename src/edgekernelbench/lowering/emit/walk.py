@@ -106,6 +106,8 @@ class Walker:
         var = self.ctx.loop_var(piece.name, 0, full - 1)
         base = plus(at(span, start), core.VarRef(var), step)
         body = self._inside(k, self._part(box, piece, base, step))
+        if not body:
+            return []
         kind = piece.kind
         if self.unrolled and kind == "serial" and full <= 16:
             kind = "unroll"
@@ -245,10 +247,10 @@ class Walker:
         if width > 1:
             lane = self.ctx.loop_var(f"{piece.name}_l", 0, width - 1)
             leaf = self.leaf(self._part(box, piece, plus(base, core.VarRef(lane)), 1), width)
-            body: list[Stmt] = [self.ctx.loop(lane, width, "vectorize", leaf)]
+            body: list[Stmt] = [self.ctx.loop(lane, width, "vectorize", leaf)] if leaf else []
         else:
             body = self.leaf(self._part(box, piece, base, 1), 1)
-        if outer is None:
+        if outer is None or not body:
             return body
-        short = self.keep_vectors and count <= MAX_UNROLLED_LANES
+        short = (self.keep_vectors or self.unrolled) and count <= MAX_UNROLLED_LANES
         return [self.ctx.loop(outer, count, "unroll" if short else "serial", body)]

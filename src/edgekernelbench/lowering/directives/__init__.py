@@ -1,0 +1,1 @@
+"""Schedule and memory layers: name resolution, checks, and what each line decides."""

@@ -1,0 +1,210 @@
+"""``loops S (...)`` lines: from pieces as written to a checked nest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edgekernelbench.ir import surface
+from edgekernelbench.ir.core import Stage, Var
+from edgekernelbench.ir.diagnostics import Report
+from edgekernelbench.ir.words import did_you_mean
+from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.values import Numbers
+from edgekernelbench.lowering.nest import LoopKind
+from edgekernelbench.lowering.plan import Part, Piece, name_pieces, own_axes, reduce_axes
+
+MAX_UNROLLED = 256
+MAX_PIECES = 32
+
+
+@dataclass(slots=True)
+class LoopsResolver:
+    """Checks one line.
+
+    Attributes:
+        placed: the nest is for a tile inside another stage's loop.
+        hoisted: stages that the reductions inside this one became.
+    """
+
+    stage: Stage
+    numbers: Numbers
+    report: Report
+    placed: bool
+    hoisted: tuple[str, ...] = ()
+
+    def resolve(self, line: surface.LoopsLine) -> tuple[Piece, ...] | None:
+        """The nest, None after diagnostics."""
+        before = len(self.report.items)
+        if len(line.pieces) > MAX_PIECES:
+            self.report.error(rules.TOO_DEEP, f"{len(line.pieces)} loops", line.span)
+            return None
+        extents = {
+            **own_axes(self.stage),
+            **{v: a.extent for v, a in reduce_axes(self.stage).items()},
+        }
+        axes = self._axes(line, extents)
+        if axes is None:
+            return None
+        self._last_pieces(line, axes)
+        steps = self._steps(line, axes, extents)
+        pieces = self._pieces(line, axes, steps)
+        self._labels(line, pieces)
+        self._parallel(line, pieces)
+        self._vectorize(line, pieces, extents)
+        self._unroll(line, pieces, extents)
+        return pieces if len(self.report.items) == before else None
+
+    # ---------------------------------------------------------- axes and steps
+    def _axes(self, line: surface.LoopsLine, extents: Mapping[Var, int]) -> list[Var] | None:
+        by_name = {var.name: var for var in extents}
+        written = describe_axes(self.stage)
+        out: list[Var] = []
+        for piece in line.pieces:
+            if piece.axis in by_name:
+                out.append(by_name[piece.axis])
+                continue
+            close = did_you_mean(piece.axis, by_name)
+            help = [f"did you mean `{close}`?"] if close else [f"its axes are {written}"]
+            if self.hoisted:
+                inner = " and ".join(f"`{name}`" for name in self.hoisted)
+                help.append(f"the reduction inside it is a stage of its own: {inner}")
+            message = f"`{self.stage.name}` has no axis `{piece.axis}`"
+            self.report.error(rules.AXES, message, piece.span, help)
+        missing = [name for name, var in by_name.items() if var not in out]
+        if missing:
+            names = ", ".join(missing)
+            message = f"`{self.stage.name}` has axes {written}; missing: {names}"
+            help = [f"add {names} where the loop shall run"]
+            self.report.error(rules.AXES, message, line.span, help)
+        return out if len(out) == len(line.pieces) and not missing else None
+
+    def _last_pieces(self, line: surface.LoopsLine, axes: list[Var]) -> None:
+        for k, (piece, axis) in enumerate(zip(line.pieces, axes, strict=True)):
+            last = axis not in axes[k + 1 :]
+            if last and piece.step is not None:
+                message = f"the last piece of `{axis.name}` has a step"
+                help = [f"add a piece `{axis.name}` without `by` further inside"]
+                self.report.error(rules.LAST_PIECE, message, piece.span, help)
+            elif not last and piece.step is None:
+                message = f"`{axis.name}` is complete here, and has another piece further inside"
+                help = [f"write `{axis.name} by N` here", "or remove the inner piece"]
+                self.report.error(rules.LAST_PIECE, message, piece.span, help)
+
+    def _steps(
+        self, line: surface.LoopsLine, axes: list[Var], extents: Mapping[Var, int]
+    ) -> list[int]:
+        left = dict(extents)
+        out: list[int] = []
+        for piece, axis in zip(line.pieces, axes, strict=True):
+            step = 1
+            if piece.step is not None:
+                step = self.numbers.step(piece.step) or 1
+                if step > left[axis] and not self.placed:
+                    message = f"step {step} of `{axis.name}` is larger than {left[axis]}, its range"
+                    help = [f"divisors of {left[axis]} are {divisors(left[axis])}"]
+                    self.report.error(rules.STEP, message, piece.span, help)
+                left[axis] = min(step, left[axis])
+            out.append(step)
+        return out
+
+    def _pieces(
+        self, line: surface.LoopsLine, axes: list[Var], steps: list[int]
+    ) -> tuple[Piece, ...]:
+        reductions = reduce_axes(self.stage)
+        parts = []
+        for piece, axis, step in zip(line.pieces, axes, steps, strict=True):
+            kind: LoopKind = piece.annotation or "serial"
+            parts.append(Part(axis, step, kind, axis in reductions, piece.label))
+        return name_pieces(parts)
+
+    def _labels(self, line: surface.LoopsLine, pieces: tuple[Piece, ...]) -> None:
+        seen: set[str] = set()
+        for written, piece in zip(line.pieces, pieces, strict=True):
+            if piece.name in seen:
+                message = f"two loops are called `{piece.name}`"
+                self.report.error(rules.LABEL, message, written.span, ["choose another label"])
+            seen.add(piece.name)
+
+    # ---------------------------------------------------------- annotations
+    def _parallel(self, line: surface.LoopsLine, pieces: tuple[Piece, ...]) -> None:
+        inner = False
+        for written, piece in zip(line.pieces, pieces, strict=True):
+            if piece.kind != "parallel":
+                inner = True
+                continue
+            reason, help = "", "move it to the front of the nest, or drop `parallel`"
+            if piece.reduction:
+                reason, help = f"`{piece.name}` is a reduction axis", "mark a spatial axis"
+            elif self.placed:
+                reason = f"`{self.stage.name}` is placed in another stage's loop"
+                help = "mark the outermost loop of the stage it is placed in"
+            elif inner:
+                reason = f"`{piece.name}` is inside a loop that is not parallel"
+            if reason:
+                message = f"{reason}: it cannot be parallel"
+                self.report.error(rules.PARALLEL, message, written.span, [help])
+
+    def _vectorize(
+        self, line: surface.LoopsLine, pieces: tuple[Piece, ...], extents: Mapping[Var, int]
+    ) -> None:
+        for k, (written, piece) in enumerate(zip(line.pieces, pieces, strict=True)):
+            if piece.kind != "vectorize":
+                continue
+            if not piece.last:
+                help = [
+                    f"write `{piece.axis.name} by N` and, innermost, `vectorize {piece.axis.name}`"
+                ]
+                message = f"`{piece.name}` has further pieces inside"
+                self.report.error(rules.VECTORIZE, message, written.span, help)
+            elif k + 1 < len(pieces):
+                message = f"`{pieces[-1].name}` is inside the vectorised loop `{piece.name}`"
+                help = [f"move `vectorize {piece.axis.name}` to the end"]
+                self.report.error(rules.VECTORIZE, message, written.span, help)
+            elif piece.reduction:
+                self._simd(written, pieces)
+
+    def _simd(self, written: surface.Piece, pieces: tuple[Piece, ...]) -> None:
+        first = next(k for k, piece in enumerate(pieces) if piece.reduction)
+        plain = [p for p in pieces[first:] if not p.reduction and p.kind != "unroll"]
+        if plain:
+            names = ", ".join(piece.name for piece in plain)
+            message = f"{names} runs inside the reduction and is not unrolled"
+            help = [f"move {names} outside the reduction loops", f"or unroll {names}"]
+            self.report.error(rules.SIMD, message, written.span, help)
+
+    def _unroll(
+        self, line: surface.LoopsLine, pieces: tuple[Piece, ...], extents: Mapping[Var, int]
+    ) -> None:
+        left = dict(extents)
+        copies = 1
+        ragged = {v for v, a in reduce_axes(self.stage).items() if not a.is_constant}
+        for written, piece in zip(line.pieces, pieces, strict=True):
+            count = -(-left[piece.axis] // piece.step)
+            left[piece.axis] = piece.step
+            if piece.kind != "unroll":
+                continue
+            if piece.axis in ragged:
+                message = f"the range of `{piece.axis.name}` is not constant"
+                self.report.error(rules.UNROLL, message, written.span, ["drop `unroll`"])
+            copies *= count
+            if copies > MAX_UNROLLED:
+                message = f"the unrolled loops make {copies} copies of the body"
+                help = [f"at most {MAX_UNROLLED}: use smaller steps, or unroll fewer loops"]
+                self.report.error(rules.UNROLL, message, written.span, help)
+                return
+
+
+def describe_axes(stage: Stage) -> str:
+    """``i (100), j (30), k (64)``: the axes with their extents."""
+    extents = {**own_axes(stage), **{v: a.extent for v, a in reduce_axes(stage).items()}}
+    return ", ".join(f"{var.name} ({extent})" for var, extent in extents.items()) or "none"
+
+
+def divisors(n: int) -> str:
+    """The divisors of a number, in words; the largest ones where they are many."""
+    found = [d for d in range(1, min(n, 4096) + 1) if n % d == 0]
+    if n > 4096:
+        found += [n]
+    text = [str(d) for d in found]
+    return ", ".join(text if len(text) <= 16 else [*text[:15], "..."])

@@ -1,0 +1,159 @@
+"""``place A, B in S.j0`` and ``inline A`` lines: what they refer to, and whether they can work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from edgekernelbench.ir.core import Loop
+from edgekernelbench.ir.diagnostics import Report, Span
+from edgekernelbench.ir.words import did_you_mean
+from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.emit.body import Circular, body_order
+from edgekernelbench.lowering.emit.tree import Tree
+from edgekernelbench.lowering.graph import Graph
+from edgekernelbench.lowering.plan import Attach, Plan, StagePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One stage of a `place` line, names resolved."""
+
+    stage: str
+    target: str
+    loop: str
+    span: Span
+
+
+def resolve_loops(
+    placements: Iterable[Placement],
+    plans: Mapping[str, StagePlan],
+    graph: Graph,
+    report: Report,
+) -> dict[str, Attach]:
+    """Finds the target loops; refuses what no arrangement could make work."""
+    out: dict[str, Attach] = {}
+    for place in placements:
+        if graph.places[place.stage].body != graph.places[place.target].body:
+            message = f"`{place.stage}` and `{place.target}` stand in different loop bodies"
+            help = [f"place it in a stage of the same `seq` or `each` body as `{place.stage}`"]
+            report.error(rules.NO_TARGET, message, place.span, help)
+            continue
+        depth = _find_loop(place, plans[place.target], report)
+        if depth is not None:
+            out[place.stage] = Attach(place.target, depth)
+    _refuse_circles(out, placements, report)
+    return out
+
+
+def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | None:
+    depth = target.piece_index(place.loop)
+    names = [piece.name for piece in target.pieces]
+    if depth is None:
+        message = f"`{place.target}` has no loop `{place.loop}`"
+        known = ", ".join(names) or "none"
+        close = did_you_mean(place.loop, names)
+        pieces = [n for n in names if n.rstrip("0123456789") == place.loop]
+        ways = [f"its loops are {known}"]
+        if close or pieces:
+            ways.insert(0, f"did you mean `{place.target}.{close or pieces[0]}`?")
+        report.error(rules.NO_TARGET, message, place.span, ways)
+        return None
+    if target.pieces[depth].kind == "vectorize":
+        outer = names[depth - 1] if depth else None
+        message = f"`{place.loop}` of `{place.target}` is vectorised: nothing can run inside it"
+        help = [f"place it in `{place.target}.{outer}`"] if outer else []
+        report.error(rules.NO_TARGET, message, place.span, help)
+        return None
+    return depth
+
+
+def _refuse_circles(
+    attach: dict[str, Attach], placements: Iterable[Placement], report: Report
+) -> None:
+    """Reports each circle once, and drops its members."""
+    spans = {place.stage: place.span for place in placements}
+    for name in list(attach):
+        seen = [name]
+        while seen[-1] in attach and attach[seen[-1]].target not in seen:
+            seen.append(attach[seen[-1]].target)
+        if seen[-1] in attach and attach[seen[-1]].target == name:
+            circle = " in ".join(f"`{n}`" for n in [*seen, name])
+            help = [f"leave `{seen[-1]}` unplaced: it then has the outermost nest"]
+            report.error(rules.CIRCULAR, f"placed in a circle: {circle}", spans[name], help)
+            for member in seen:
+                del attach[member]
+
+
+@dataclass(slots=True)
+class PlaceChecker:
+    """Checks resolved placements against the dependences of the program."""
+
+    plan: Plan
+    spans: Mapping[str, Span]
+    report: Report
+
+    def run(self) -> None:
+        tree = Tree.of(self.plan)
+        for name in self.plan.attach:
+            self._related(tree, name)
+        if not self.report.has_errors:
+            self._order(tree)
+
+    def _related(self, tree: Tree, name: str) -> None:
+        place = self.plan.attach[name]
+        inside = set(tree.below(place.target, place.depth)) | {place.target}
+        if tree.consumes(place.target, name):
+            self._consumer(place, name)
+        elif not any(reader in inside for reader in tree.graph.readers(name)):
+            self._unrelated(tree, name, place)
+        else:
+            self._producer(tree, name, place, inside)
+
+    def _consumer(self, place: Attach, name: str) -> None:
+        target = self.plan.stages[place.target]
+        first = target.first_reduction
+        if target.reduce is None or place.depth < first:
+            return
+        outside = [piece.name for piece in target.pieces[:first]]
+        message = f"`{name}` reads `{place.target}`, whose reduction is not complete there"
+        if outside:
+            help = [f"a consumer goes outside the reduction: `{place.target}.{outside[-1]}`"]
+        else:
+            help = [f"put a spatial loop of `{place.target}` outside its reduction loops"]
+        self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help)
+
+    def _unrelated(self, tree: Tree, name: str, place: Attach) -> None:
+        readers = tree.graph.readers(name)
+        message = f"`{name}` neither feeds nor reads what runs in that loop of `{place.target}`"
+        help = [f"place it in `{readers[0]}`, which reads it"] if readers else []
+        self.report.error(rules.UNRELATED, message, self.spans[name], help)
+
+    def _producer(self, tree: Tree, name: str, place: Attach, inside: set[str]) -> None:
+        loop = self.plan.stages[place.target].pieces[place.depth].name
+        here = f"{place.target}.{loop}"
+        outside = [
+            read.reader
+            for read in tree.graph.reads[name]
+            if read.current and read.reader not in inside
+        ]
+        if outside:
+            readers = ", ".join(f"`{n}`" for n in dict.fromkeys(outside))
+            message = f"{readers} reads `{name}` outside the loop `{here}`"
+            help = [f"place {readers} there too", f"or leave `{name}` unplaced"]
+            self.report.error(rules.READERS, message, self.spans[name], help)
+
+    def _order(self, tree: Tree) -> None:
+        bodies = [self.plan.graph.program.body]
+        while bodies:
+            nodes = bodies.pop()
+            bodies += [node.body for node in nodes if isinstance(node, Loop)]
+            try:
+                body_order(nodes, tree)
+            except Circular as circle:
+                names = ", ".join(f"`{n}`" for n in circle.stages)
+                placed = [n for n in self.plan.attach if tree.root(n) in circle.stages]
+                span = self.spans[placed[0]] if placed else None
+                message = f"each of {names} would have to run before another one of them"
+                help = ["place the stages between producer and consumer there too"]
+                self.report.error(rules.CIRCULAR, message, span, help)
