@@ -1,0 +1,108 @@
+"""What a loop program costs by counting: operations of one call, bytes of its arrays."""
+
+from __future__ import annotations
+
+from edgekernelbench.compilers.base import StaticFacts
+from edgekernelbench.compilers.tvm.contraction import unique_nodes
+from edgekernelbench.ir import core
+from edgekernelbench.ir.core import Program
+from edgekernelbench.lowering import nest
+
+_UNKNOWN = (0.0, float(1 << 30))
+
+
+def static_facts(
+    module: nest.Module, program: Program, code_bytes: int | None, seconds: float
+) -> StaticFacts:
+    """The bill of a compiled loop program."""
+    return StaticFacts(
+        flops=operations(module.main),
+        io_bytes=sum(t.bytes for t in (*program.inputs, *program.outputs)),
+        packed_bytes=sum(t.bytes for t in module.packed),
+        workspace_bytes=module.workspace_bytes,
+        code_bytes=code_bytes,
+        compile_seconds=seconds,
+        nest=module.nest,
+    )
+
+
+def operations(function: nest.Function) -> float:
+    """Arithmetic operations on values (not on indices) of one call; a multiply-add counts 2.
+
+    Loops whose extent varies count the middle of its range; both branches of an `If` count.
+    """
+    total = 0.0
+    ranges: dict[int, tuple[float, float]] = {}
+    stack: list[tuple[nest.Stmt, float]] = [(function.body, 1.0)]
+    while stack:
+        statement, times = stack.pop()
+        match statement:
+            case nest.For(var=var, lo=lo, extent=extent, body=body):
+                size = _range(extent, ranges)
+                first, last = _range(lo, ranges)
+                ranges[var.uid] = (first, last + max(0.0, size[1] - 1))
+                stack.append((body, times * max(0.0, (size[0] + size[1]) / 2)))
+            case nest.Seq(body=parts):
+                stack.extend((part, times) for part in reversed(parts))
+            case nest.If(then=then, other=other):
+                stack += [(part, times) for part in (then, other) if part is not None]
+            case nest.Store(value=value) | nest.LetValue(value=value):
+                total += times * _value_operations(value)
+            case _:
+                pass
+    return total
+
+
+def _value_operations(value: core.Expr) -> int:
+    """Operators and intrinsics of ``value`` outside the indices of its loads."""
+    indices: set[int] = set()
+    for node in unique_nodes(value):
+        if isinstance(node, core.Load):
+            indices |= {id(n) for index in node.indices for n in unique_nodes(index)}
+    return sum(
+        isinstance(node, (core.Binary, core.Call)) and id(node) not in indices
+        for node in unique_nodes(value)
+    )
+
+
+def _range(expr: core.Expr, ranges: dict[int, tuple[float, float]]) -> tuple[float, float]:
+    """Lowest and highest value of an integer expression, roughly."""
+    values: dict[int, tuple[float, float]] = {}
+    for node in unique_nodes(expr):
+        below = [values[id(child)] for child in core.children(node)]
+        values[id(node)] = _node_range(node, below, ranges)
+    return values[id(expr)]
+
+
+def _node_range(
+    node: core.Expr, below: list[tuple[float, float]], ranges: dict[int, tuple[float, float]]
+) -> tuple[float, float]:
+    match node:
+        case core.Const(value=value):
+            return float(value), float(value)
+        case core.VarRef(var=var):
+            return ranges.get(var.uid, _UNKNOWN)
+        case core.Binary(op=op):
+            (a, b), (c, d) = below
+            match op:
+                case "add":
+                    return a + c, b + d
+                case "sub":
+                    return a - d, b - c
+                case "mul":
+                    products = (a * c, a * d, b * c, b * d)
+                    return min(products), max(products)
+                case "min":
+                    return min(a, c), min(b, d)
+                case "max":
+                    return max(a, c), max(b, d)
+                case "fdiv" if c > 0:
+                    return a // d, b // c
+                case _:
+                    return _UNKNOWN
+        case core.Select():
+            return min(below[1][0], below[2][0]), max(below[1][1], below[2][1])
+        case core.Cast():
+            return below[0]
+        case _:
+            return _UNKNOWN

@@ -1,0 +1,133 @@
+"""The TVM toolchain behind the `Compiler` protocol, for targets with the ``llvm`` backend."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from pathlib import Path
+
+from edgekernelbench.compilers.base import Argument, Artifact, BuildResult, Manifest, Role
+from edgekernelbench.compilers.tvm.rules import INTERNAL, UNSUPPORTED_TARGET
+from edgekernelbench.ir.core import Program, Tensor
+from edgekernelbench.ir.diagnostics import Diagnostic
+from edgekernelbench.ir.surface import Kernel
+from edgekernelbench.lowering import nest
+from edgekernelbench.targets.model import Target
+
+LIBRARY = "kernel.so"
+MANIFEST = "manifest.json"
+
+
+class TvmCompiler:
+    """Lowers a kernel to its loop program, that to TIR, and that to a shared library."""
+
+    name = "tvm"
+
+    def supports(self, target: Target) -> bool:
+        return target.backend == "llvm"
+
+    def compile(
+        self, kernel: Kernel, program: Program, target: Target, folder: Path
+    ) -> BuildResult:
+        """See `edgekernelbench.compilers.base.Compiler`."""
+        if not self.supports(target):
+            message = f"backend '{target.backend}' of target '{target.name}'"
+            return BuildResult(None, (Diagnostic(UNSUPPORTED_TARGET, message),))
+        from edgekernelbench.lowering.lower import lower
+
+        started = time.perf_counter()
+        lowered = lower(kernel, program, target)
+        if lowered.module is None:
+            return BuildResult(None, lowered.diagnostics)
+        built = compile_module(lowered.module, program, target, folder, started)
+        return BuildResult(built.artifact, (*lowered.diagnostics, *built.diagnostics))
+
+
+def compile_module(
+    module: nest.Module,
+    program: Program,
+    target: Target,
+    folder: Path,
+    started: float | None = None,
+) -> BuildResult:
+    """Builds a loop program into ``folder``: ``kernel.so`` and ``manifest.json``.
+
+    Args:
+        module: the loop program of ``program``.
+        program: gives the interface: names, roles and values of tables.
+        target: a target with the ``llvm`` backend.
+        folder: existing and empty.
+        started: `time.perf_counter` when the compilation began, for the bill.
+    """
+    from edgekernelbench.compilers.tvm.cost import check_size
+
+    started = time.perf_counter() if started is None else started
+    if too_large := check_size(module, target.vector_bits):
+        return BuildResult(None, too_large)
+    try:
+        _build_library(module, target, folder / LIBRARY)
+    except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug
+        return BuildResult(None, (internal_error(error),))
+    manifest = make_manifest(
+        module, program, target, folder / LIBRARY, time.perf_counter() - started
+    )
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
+    return BuildResult(Artifact(folder, manifest))
+
+
+def _build_library(module: nest.Module, target: Target, library: Path) -> None:
+    from edgekernelbench.compilers.tvm import build
+    from edgekernelbench.compilers.tvm.emit import emit_module
+
+    tvm_target = build.tvm_target(target)
+    lowered = build.lower(emit_module(module), tvm_target)
+    build.link(build.generate(lowered, tvm_target), library)
+
+
+def internal_error(error: Exception) -> Diagnostic:
+    """What the compiler raised, its last line as the message and the rest as notes."""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    last = lines[-1].strip() if lines else ""
+    details = traceback.format_exception(error)[-1].strip()[-2000:]
+    message = f"{type(error).__name__}: {last}"[:500]
+    help = ("nothing is wrong with the kernel; a different schedule may avoid the failure",)
+    return Diagnostic(INTERNAL, message, None, help, (details,))
+
+
+def make_manifest(
+    module: nest.Module, program: Program, target: Target, library: Path, seconds: float
+) -> Manifest:
+    """How to call ``library``, and its bill."""
+    from edgekernelbench.compilers.tvm.bill import static_facts
+    from edgekernelbench.compilers.tvm.elf import code_bytes
+
+    tables = {table.tensor.name: table for table in program.tables}
+    packed = {tensor.name for tensor in module.packed}
+    prepack = () if module.prepack is None else module.prepack.params
+    arguments = {t.name: _argument(t, packed) for t in (*module.main.params, *prepack)}
+    used = [name for name in arguments if name in tables]
+    return Manifest(
+        kernel=program.name,
+        target=target.name,
+        library=library.name,
+        arguments=tuple(arguments.values()),
+        main_args=tuple(t.name for t in module.main.params),
+        prepack_args=tuple(t.name for t in prepack),
+        tables={name: tables[name].values for name in used},
+        facts=static_facts(module, program, code_bytes(library), seconds),
+    )
+
+
+def _argument(tensor: Tensor, packed: set[str]) -> Argument:
+    role: Role
+    if tensor.name in packed:
+        role = "packed"
+    elif tensor.kind == "input":
+        role = "const" if tensor.const else "input"
+    elif tensor.kind == "output":
+        role = "output"
+    elif tensor.kind == "table":
+        role = "table"
+    else:
+        raise ValueError(f"stage '{tensor.name}' is a parameter but is not packed")
+    return Argument(name=tensor.name, dtype=tensor.dtype, shape=tensor.shape, role=role)

@@ -1,0 +1,153 @@
+"""Loop programs in TIR, statement by statement: no loop is moved, split or dropped here."""
+
+from __future__ import annotations
+
+from tvm import ir, tirx
+
+from edgekernelbench.compilers.tvm import scalars
+from edgekernelbench.compilers.tvm.contraction import FenceSet, accumulation, find_fences
+from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place, Scope
+from edgekernelbench.compilers.tvm.scalars import TExpr
+from edgekernelbench.ir import core
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering import nest
+
+_KINDS = {
+    "serial": tirx.ForKind.SERIAL,
+    "parallel": tirx.ForKind.PARALLEL,
+    "unroll": tirx.ForKind.UNROLLED,
+    "vectorize": tirx.ForKind.VECTORIZED,
+}
+
+
+class FunctionEmitter:
+    """Builds one PrimFunc."""
+
+    def __init__(self, function: nest.Function, fences: FenceSet) -> None:
+        self._function = function
+        self._fences = fences
+        self._scope = Scope()
+        self._sizes: dict[int, int] = {}
+
+    def primfunc(self, symbol: str) -> ir.BaseFunc:
+        """The function under the exported name ``symbol``; parameters are its buffers."""
+        params = [self._declare(tensor, "global") for tensor in self._function.params]
+        body = self._block(self._function.body)
+        function = tirx.PrimFunc(params, body)
+        return function.with_attr("global_symbol", symbol).with_attr("tirx.noalias", True)
+
+    def _declare(self, tensor: core.Tensor, scope: str) -> tirx.Buffer:
+        buffer = tirx.decl_buffer(
+            tensor.shape or (1,),
+            scalars.storage_dtype(tensor.dtype),
+            tensor.name.replace(".", "_"),
+            scope=scope,
+        )
+        self._scope.buffers[tensor.name] = buffer
+        return buffer
+
+    def _block(self, statement: nest.Stmt) -> tirx.Stmt:
+        """``statement`` in a scope of its own, outside vectorised loops."""
+        out: list[tirx.Stmt] = []
+        self._statement(statement, Place(out, out))
+        return _sequence(out)
+
+    def _statement(self, statement: nest.Stmt, place: Place) -> None:
+        match statement:
+            case nest.Seq(body=body):
+                for inner in body:
+                    self._statement(inner, place)
+            case nest.For():
+                self._loop(statement, place)
+            case nest.Store():
+                self._store(statement, place)
+            case nest.LetValue():
+                self._let(statement, place)
+            case nest.If(cond=cond, then=then, other=other):
+                test = ExpressionEmitter(self._scope, place).emit(cond)
+                orelse = None if other is None else self._block(other)
+                place.out.append(tirx.IfThenElse(test, self._block(then), orelse))
+            case nest.Alloc(tensor=tensor, scope=scope):
+                place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
+
+    def _let(self, let: nest.LetValue, place: Place) -> None:
+        """A cheap index stays an expression, so that vectorised accesses are seen as such."""
+        emitter = ExpressionEmitter(self._scope, place, self._fences.covers_let(let))
+        size = _index_size(let.value, self._sizes)
+        value = emitter.emit(let.value)
+        if size is None:
+            self._scope.variables[let.var.uid] = emitter.keep(value)
+        else:
+            self._sizes[let.var.uid] = size
+            self._scope.variables[let.var.uid] = value
+
+    def _loop(self, loop: nest.For, place: Place) -> None:
+        emitter = ExpressionEmitter(self._scope, place)
+        low, extent = emitter.emit(loop.lo), emitter.emit(loop.extent)
+        var = tirx.Var(loop.var.name, scalars.dtype_name(low))
+        self._scope.variables[loop.var.uid] = var
+        if not _is_zero(low) and loop.kind != "serial":
+            # TVM's vectoriser and unroller want loops that start at 0.
+            self._scope.variables[loop.var.uid] = tirx.Add(low, var)
+            low = tirx.IntImm(scalars.dtype_name(low), 0)
+        if loop.kind == "vectorize":
+            out: list[tirx.Stmt] = []
+            self._statement(loop.body, Place(out, place.out, (var, int(extent.value))))
+            body = _sequence(out)
+        else:
+            body = self._block(loop.body)
+        place.out.append(tirx.For(var, low, extent, _KINDS[loop.kind], body))
+
+    def _store(self, store: nest.Store, place: Place) -> None:
+        emitter = ExpressionEmitter(self._scope, place, self._fences.covers_store(store))
+        value = emitter.emit(store.value, unfenced=accumulation(store))
+        value = emitter.stored(value, store.value.dtype, store.tensor)
+        plain = ExpressionEmitter(self._scope, place)
+        indices = self._scope.indices(store.tensor, [plain.emit(i) for i in store.indices])
+        place.out.append(tirx.BufferStore(self._scope.buffers[store.tensor.name], value, indices))
+
+
+_LARGEST_INLINED_INDEX = 24
+
+
+def _index_size(value: core.Expr, sizes: dict[int, int]) -> int | None:
+    """Nodes of ``value`` as a tree if it is a small integer formula of indices, else None."""
+    if not value.dtype.is_int:
+        return None
+    total = 0
+    for node in core.walk(value):
+        match node:
+            case core.Const():
+                total += 1
+            case core.VarRef(var=var):
+                total += sizes.get(var.uid, 1)
+            case core.Binary(op="add" | "sub" | "mul", dtype=DType.S32):
+                total += 1
+            case _:
+                return None
+        if total > _LARGEST_INLINED_INDEX:
+            return None
+    return total
+
+
+def _is_zero(value: TExpr) -> bool:
+    return isinstance(value, tirx.IntImm) and value.value == 0
+
+
+def _sequence(statements: list[tirx.Stmt]) -> tirx.Stmt:
+    if not statements:
+        return tirx.Evaluate(tirx.IntImm("int32", 0))
+    return statements[0] if len(statements) == 1 else tirx.SeqStmt(statements)
+
+
+def emit_module(module: nest.Module) -> ir.IRModule:
+    """TIR module with the functions ``main`` and, when something is packed, ``prepack``."""
+    functions = (module.main, *(() if module.prepack is None else (module.prepack,)))
+    fences = find_fences(functions)
+    names = ("main", "prepack")
+    return ir.IRModule(
+        {
+            name: FunctionEmitter(function, fences).primfunc(name)
+            for name, function in zip(names, functions, strict=False)
+        }
+    )

@@ -1,0 +1,132 @@
+"""The intrinsics of the kernel IR in TIR: exact ones, f32 expansions, and LLVM's for f64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tvm import tirx
+
+from edgekernelbench.compilers.tvm import scalars, transcendental
+from edgekernelbench.compilers.tvm.scalars import Bind, TExpr, const, llvm, tvm_dtype
+from edgekernelbench.ir import core
+from edgekernelbench.ir.dtypes import DType
+
+_EXPANDED: dict[str, Callable[[TExpr, Bind], TExpr]] = {
+    "exp": transcendental.exp,
+    "exp2": transcendental.exp2,
+    "log": transcendental.log,
+    "log2": transcendental.log2,
+    "tanh": transcendental.tanh,
+    "erf": transcendental.erf,
+    "sin": transcendental.sin,
+    "cos": transcendental.cos,
+    "tan": transcendental.tan,
+    "atan": transcendental.atan,
+}
+
+_ROUNDING = {
+    "floor": "llvm.floor",
+    "ceil": "llvm.ceil",
+    "trunc": "llvm.trunc",
+    "rne": "llvm.rint",
+    "sqrt": "llvm.sqrt",
+}
+
+
+def call_intrinsic(
+    fn: str, args: Sequence[TExpr], source: DType, dtype: DType, bind: Bind
+) -> TExpr:
+    """``fn`` of arguments that have the dtype ``source``; the result has ``dtype``.
+
+    f32 functions are expanded and vectorise; f64 ones become LLVM intrinsics, which call the C
+    library once an element.
+    """
+    if source is DType.F16:
+        wide = [tirx.Cast("float32", a) for a in args]
+        value = call_intrinsic(fn, wide, DType.F32, DType.F32, bind)
+        return tirx.Cast(tvm_dtype(dtype), value)
+    match fn:
+        case "abs":
+            return _absolute(args[0], source, bind)
+        case "sign":
+            return _sign(args[0], source, bind)
+        case "popcount":
+            return tirx.Cast(tvm_dtype(dtype), llvm(tvm_dtype(source), "llvm.ctpop", args[0]))
+        case "rsqrt":
+            root = llvm(tvm_dtype(source), "llvm.sqrt", args[0])
+            return tirx.Div(const(1, source), root)
+        case _ if fn in _ROUNDING:
+            return llvm(tvm_dtype(source), _ROUNDING[fn], args[0])
+        case "atan2" if source is DType.F32:
+            return transcendental.atan2(args[0], args[1], bind)
+        case _ if source is DType.F32:
+            return _EXPANDED[fn](args[0], bind)
+        case "erf":
+            return transcendental.erf_f64(args[0], bind)
+        case _:
+            return llvm("float64", f"llvm.{fn}", *args)
+
+
+def _absolute(x: TExpr, dtype: DType, bind: Bind) -> TExpr:
+    if dtype.is_float:
+        return llvm(tvm_dtype(dtype), "llvm.fabs", x)
+    if not dtype.is_signed:
+        return x
+    x = bind(x)
+    negative = tirx.LT(x, const(0, dtype))
+    return tirx.Select(negative, tirx.Mul(x, const(-1, dtype)), x)
+
+
+def _sign(x: TExpr, dtype: DType, bind: Bind) -> TExpr:
+    """-1, 0 or 1; NaN for NaN."""
+    x = bind(x)
+    zero = const(0, dtype)
+    below = tirx.Select(tirx.LT(x, zero), const(-1, dtype), zero) if dtype.is_signed else zero
+    value = tirx.Select(tirx.GT(x, zero), const(1, dtype), below)
+    return tirx.Select(tirx.EQ(x, x), value, x) if dtype.is_float else value
+
+
+_LARGEST_EXPANDED_POWER = 64
+
+
+def power(base: TExpr, exponent: TExpr, node: core.Expr, dtype: DType, bind: Bind) -> TExpr:
+    """``base ** exponent``; ``node`` is the exponent as written.
+
+    Whole constant exponents become products (squaring). Other integer powers are computed by
+    squaring over the exponent's bits; other float powers call the C library once an element.
+    """
+    if isinstance(node, core.Const) and float(node.value).is_integer():
+        whole = int(node.value)
+        if abs(whole) <= _LARGEST_EXPANDED_POWER and (whole >= 0 or dtype.is_float):
+            value = _repeated_product(bind(base), abs(whole), dtype, bind)
+            return tirx.Div(const(1, dtype), value) if whole < 0 else value
+    if dtype.is_float:
+        return llvm(tvm_dtype(dtype), "llvm.pow", base, exponent)
+    return _integer_power(bind(base), bind(exponent), dtype, bind)
+
+
+def _multiply(a: TExpr, b: TExpr, dtype: DType) -> TExpr:
+    return scalars.wrap_u32("mul", a, b) if dtype is DType.U32 else tirx.Mul(a, b)
+
+
+def _repeated_product(base: TExpr, exponent: int, dtype: DType, bind: Bind) -> TExpr:
+    result: TExpr | None = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else bind(_multiply(result, base, dtype))
+        exponent >>= 1
+        if exponent:
+            base = bind(_multiply(base, base, dtype))
+    return const(1, dtype) if result is None else result
+
+
+def _integer_power(base: TExpr, exponent: TExpr, dtype: DType, bind: Bind) -> TExpr:
+    """Power modulo the width by squaring; negative exponents count as 0."""
+    exponent = bind(scalars.maximum(exponent, const(0, dtype)))
+    result = const(1, dtype)
+    for bit in range(min(dtype.bits - dtype.is_signed, 32)):
+        shifted = tirx.shift_right(exponent, const(bit, dtype))
+        odd = tirx.EQ(tirx.bitwise_and(shifted, const(1, dtype)), const(1, dtype))
+        result = bind(tirx.Select(odd, _multiply(result, base, dtype), result))
+        base = bind(_multiply(base, base, dtype))
+    return result
