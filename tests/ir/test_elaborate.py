@@ -86,7 +86,8 @@ def test_overrides_that_are_refused(sizes: dict[str, int | float], part: str) ->
         ("v[j] / 2", "f32"), ("w[j] / w[j]", "f32"), ("d[j] / v[j]", "f64"), ("v[j] // 2", "s32"),
         ("v[j] + 3000000000", "s64"), ("M / N", "f32"), ("M // N", "s32"), ("3000000000", "s64"),
         ("v[j] < 2", "bool"), ("m[j] + m[j]", "s32"), ("m[j] and v[j]", "bool"),
-        ("1 if m[j] else 0.5", "f32"), ("0 if m[j] else x[i, j]", "f32"), ("1 if m[j] else 0", "s32"),
+        ("1 if m[j] else 0.5", "f32"), ("0 if m[j] else x[i, j]", "f32"),
+        ("1 if m[j] else 0", "s32"),
         ("v[j] if m[j] else w[j]", "s64"), ("m[j] if i > 0 else v[j]", "s32"),
         ("u8(1) if m[j] else 3", "u8"), ("s8(v[j])", "s8"), ("s8(v[j]) + 0", "s32"),
         ("f16(x[i, j])", "f16"), ("f16(x[i, j]) * 2", "f32"), ("exp(v[j])", "f32"),
@@ -97,8 +98,9 @@ def test_overrides_that_are_refused(sizes: dict[str, int | float], part: str) ->
         ("m[j] & m[0]", "bool"), ("min(v[j], 2.5)", "f32"), ("clip(s[j], -1, 1)", "s32"),
         ("u[j] ^ (1 if m[j] else 0)", "u32"), ("-m[j]", "s32"), ("i", "s32"), ("i * eps", "f32"),
         ("sum[k2: N](s[k2])", "s32"), ("sum[k2: N](h[k2])", "f32"), ("sum[k2: N](m[k2])", "s32"),
-        ("sum[k2: N](s64(v[k2]))", "s64"), ("max[k2: N](u[k2])", "u32"), ("any[k2: N](m[k2])", "bool"),
-        ("all[k2: N](v[k2])", "bool"), ("argmax[k2: N](x[i, k2])", "s32"), ("max[k2: N](k2)", "s32"),
+        ("sum[k2: N](s64(v[k2]))", "s64"), ("max[k2: N](u[k2])", "u32"),
+        ("any[k2: N](m[k2])", "bool"), ("all[k2: N](v[k2])", "bool"),
+        ("argmax[k2: N](x[i, k2])", "s32"), ("max[k2: N](k2)", "s32"),
     ],
 )  # fmt: skip
 def test_types(expression: str, dtype: str) -> None:
