@@ -64,11 +64,23 @@ class FunctionEmitter:
             case nest.LetValue():
                 self._let(statement, place)
             case nest.If(cond=cond, then=then, other=other):
-                test = ExpressionEmitter(self._scope, place).emit(cond)
+                test = self._before(ExpressionEmitter(self._scope, place).emit(cond), place)
                 orelse = None if other is None else self._block(other)
                 place.out.append(tirx.IfThenElse(test, self._block(then), orelse))
             case nest.Alloc(tensor=tensor, scope=scope):
                 place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
+
+    @staticmethod
+    def _before(value: TExpr, place: Place) -> TExpr:
+        """``value`` read before a loop or branch that it controls.
+
+        TVM's storage planner takes what stands in the head of a loop to be used inside only.
+        """
+        if isinstance(value, (tirx.IntImm, tirx.Var)):
+            return value
+        var = tirx.Var("head", scalars.dtype_name(value))
+        place.out.append(tirx.Bind(var, value))
+        return var
 
     def _let(self, let: nest.LetValue, place: Place) -> None:
         """A cheap index stays an expression, so that vectorised accesses are seen as such."""
@@ -83,7 +95,8 @@ class FunctionEmitter:
 
     def _loop(self, loop: nest.For, place: Place) -> None:
         emitter = ExpressionEmitter(self._scope, place)
-        low, extent = emitter.emit(loop.lo), emitter.emit(loop.extent)
+        low = _bound(emitter.emit(loop.lo), place)
+        extent = _bound(emitter.emit(loop.extent), place)
         var = tirx.Var(loop.var.name, scalars.dtype_name(low))
         self._scope.variables[loop.var.uid] = var
         if not _is_zero(low) and loop.kind != "serial":
@@ -105,6 +118,15 @@ class FunctionEmitter:
         plain = ExpressionEmitter(self._scope, place)
         indices = self._scope.indices(store.tensor, [plain.emit(i) for i in store.indices])
         place.out.append(tirx.BufferStore(self._scope.buffers[store.tensor.name], value, indices))
+
+
+def _bound(value: TExpr, place: Place) -> TExpr:
+    """A bound of a loop that does not load: StorageRewrite overlooks loads in loop headers."""
+    if isinstance(value, tirx.IntImm):
+        return value
+    var = tirx.Var("bound", scalars.dtype_name(value))
+    place.out.append(tirx.Bind(var, value))
+    return var
 
 
 _LARGEST_INLINED_INDEX = 24
