@@ -30,7 +30,7 @@ TARGET = Target(
     backend="llvm",
     threads=1,
     vector_bits=128,
-    cache_bytes=(32 << 10,),
+    cache_bytes=(32 << 10, 16 << 20),
     memory_bytes=1 << 30,
 )
 

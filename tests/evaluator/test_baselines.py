@@ -107,3 +107,15 @@ def test_no_baseline_is_measured_beside_a_wrong_kernel(tmp_path: Path) -> None:
         result = evaluator.evaluate("wrong", FakeTask())
         assert result.baselines == {}
         assert not (tmp_path / "baselines").exists()
+
+
+def test_cold_calls_are_slower(tmp_path: Path) -> None:
+    """Each sample is one call that finds nothing in the caches."""
+    with make_evaluator(tmp_path, cache_state="cold") as evaluator:
+        cold = evaluator.evaluate("correct", FakeTask()).performance
+    with make_evaluator(tmp_path) as evaluator:
+        warm = evaluator.evaluate("correct", FakeTask()).performance
+    assert cold is not None and warm is not None
+    assert (cold.cache_state, warm.cache_state) == ("cold", "warm")
+    assert cold.calls_per_sample == 1
+    assert cold.median_us > 1.5 * warm.median_us

@@ -70,11 +70,12 @@ _R = TypeVar("_R", bound=_Reply)
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a contestant runs: a folder, and which runner loads it how."""
+    """What a contestant runs: a folder, which runner loads it how, and the cores to run on."""
 
     folder: Path
     plug: RunnerPlug
     options: Mapping[str, Any]
+    cores: tuple[int, ...] = ()
     wants_twin: bool = False
 
 
@@ -169,7 +170,8 @@ class Contestant:
 
     def _start(self) -> None:
         self.close()
-        payload = {"factory": self._program.plug.factory, "options": dict(self._program.options)}
+        options = {**self._program.options, "cores": list(self._program.cores)}
+        payload = {"factory": self._program.plug.factory, "options": options}
         entry = "edgekernelbench.evaluator.runchild:serve"
         try:
             self._worker = self._server.start(entry, payload, self._limits, self._program.folder)

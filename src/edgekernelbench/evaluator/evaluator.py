@@ -14,6 +14,7 @@ from edgekernelbench.evaluator.contestant import Contestant, Program
 from edgekernelbench.evaluator.forkserver import ForkServer
 from edgekernelbench.evaluator.machinery import Machinery, machinery
 from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.placement import choose_cores
 from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.session import TaskSession
 from edgekernelbench.evaluator.settings import EvalSettings
@@ -63,6 +64,7 @@ class Evaluator:
         if unknown:
             known = ", ".join(self.machinery.baselines)
             raise UsageError(f"no baseline {unknown[0]!r}", f"there are {known}")
+        self.cores = choose_cores(threads)
         self.cache_dir = cache_dir or default_cache()
         self._servers = {name: ForkServer(spec) for name, spec in self.machinery.servers.items()}
         self.builder = Builder(
@@ -128,7 +130,7 @@ class Evaluator:
 
     def kernel_contestant(self, name: str, folder: Path, task: EvalTask) -> Contestant:
         """A contestant for a compiled kernel in ``folder``, limited like any candidate."""
-        program = Program(folder, self.machinery.runners["tvm-library"], {})
+        program = Program(folder, self.machinery.runners["tvm-library"], {}, self.cores)
         return self.contestant(name, program, task, candidate=True)
 
     def contestant(

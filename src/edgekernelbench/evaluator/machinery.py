@@ -53,7 +53,11 @@ def machinery(threads: int) -> Machinery:
     from edgekernelbench.baselines.registry import BASELINES
 
     here = "edgekernelbench.evaluator.preload"
-    run_env = {"TVM_NUM_THREADS": str(threads), "TVM_THREAD_POOL_SPIN_COUNT": str(spin_count())}
+    run_env = {
+        "TVM_NUM_THREADS": str(threads),
+        "TVM_THREAD_POOL_SPIN_COUNT": str(spin_count()),
+        "TVM_BIND_THREADS": "0",  # see `placement`
+    }
     return Machinery(
         servers={
             "compile": ServerSpec("compile", (f"{here}:compile_side",), {}),

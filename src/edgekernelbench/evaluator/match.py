@@ -15,10 +15,17 @@ from edgekernelbench.evaluator.rivals import Rival
 from edgekernelbench.evaluator.statistics import estimate, speedup
 from edgekernelbench.evaluator.task import Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
+from edgekernelbench.targets.model import Target
 
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.attempt import Attempt
     from edgekernelbench.evaluator.session import TaskSession
+
+
+def flush_bytes(target: Target) -> int:
+    """Memory to write so that nothing else is left in the caches: twice the last level."""
+    return 2 * max(target.cache_bytes, default=16 << 20)
+
 
 TIMER = "perf_counter_ns/child"
 
@@ -38,7 +45,9 @@ class Match:
         self._session = session
         self._evaluator = session.evaluator
         self._pool = pool
-        self._meter = Meter(self._evaluator.settings, len(pool.sets), source)
+        settings = self._evaluator.settings
+        flush = flush_bytes(self._evaluator.target) if settings.cache_state == "cold" else 0
+        self._meter = Meter(settings, len(pool.sets), source, flush_bytes=flush)
         self.candidate = Entrant(judge.contestant, True, self._timed(judge))
         self._entrants: dict[str, Entrant] = {}
         self._parent_us: float | None = None
@@ -106,6 +115,7 @@ class Match:
             rounds=len(series.rounds),
             calls_per_sample=series.calls,
             threads=self._evaluator.target.threads,
+            cache_state=self._evaluator.settings.cache_state,
             launch_overhead_us=overhead,
             overhead_dominated=overhead > times.median / 4,
             interval_reached=self._reached,

@@ -96,7 +96,8 @@ class Rivals:
         recipe = built.recipe
         plug = self._evaluator.machinery.runners[recipe.kind]
         twin = self._materials.twin is not None and recipe.kind in ("ort", "relax")
-        program = Program(built.folder, plug, recipe.options, wants_twin=twin)
+        cores = self._evaluator.cores
+        program = Program(built.folder, plug, recipe.options, cores, wants_twin=twin)
         rival.route, rival.notes = recipe.route, recipe.notes
         rival.contestant = self._evaluator.contestant(rival.name, program, self._task)
 

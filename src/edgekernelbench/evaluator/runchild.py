@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.baselines.base import Runner
 from edgekernelbench.evaluator import wire
+from edgekernelbench.evaluator.placement import Spreader
 from edgekernelbench.evaluator.regions import Arena, Layout, fill, read_only, writable
 
 RunnerFactory = Callable[[Path, dict[str, Any]], Runner]
@@ -48,13 +49,15 @@ class Bind(_Message):
 
 class Sample(_Message):
     """One sample: which input set, what the outputs hold before, calls before and within the
-    reading of the clock, whether the arena is copied out afterwards."""
+    reading of the clock, whether the arena is copied out afterwards, and how many bytes of other
+    memory are written first, to empty the caches."""
 
     set: int
     poison: int
     lead: int
     calls: int
     keep: bool = False
+    flush_bytes: int = 0
 
 
 class RunRequest(_Message):
@@ -78,6 +81,7 @@ class _Bound:
         twin = None
         if bind.twin_bytes is not None:
             twin = read_only(set_fds[bind.n_sets], bind.twin_bytes).tobytes()
+        self._other: np.ndarray | None = None
         self._consts = consts  # the program may keep pointers into it
         self.load(0)
         started = time.perf_counter_ns()
@@ -93,6 +97,8 @@ class _Bound:
         self.load(plan.set)
         for array in self.outputs.values():
             fill(array, plan.poison)
+        if plan.flush_bytes:
+            self._flush(plan.flush_bytes)
         call = self.call
         for _ in range(plan.lead):
             call()
@@ -106,12 +112,19 @@ class _Bound:
             self._copy_out[...] = self.arena.bytes
         return took
 
+    def _flush(self, size: int) -> None:
+        if self._other is None or self._other.size < size:
+            self._other = np.zeros(size, np.uint8)
+        self._other += 1
+
 
 def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
-    """The worker's entry. ``payload``: ``factory`` (``module:function``), ``options``."""
+    """The worker's entry. ``payload``: ``factory`` (``module:function``) and ``options``, which
+    say the ``cores`` to run on beside what the factory wants to know."""
     gc.disable()
     module, _, function = payload["factory"].partition(":")
     factory: RunnerFactory = getattr(importlib.import_module(module), function)
+    spreader = Spreader(payload["options"]["cores"])
     runner: Runner | None = None
     bound: _Bound | None = None
     while True:
@@ -126,6 +139,7 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
                     assert bound is not None
                     request = RunRequest.model_validate(message)
                     reply = {"ns": [bound.sample(plan) for plan in request.samples]}
+                    spreader.spread()
                 case other:
                     raise ValueError(f"unknown operation {other!r}")
         except Exception as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -20,6 +22,8 @@ class EvalSettings(BaseModel):
             that gives a 95 % interval of a median.
         interval: wanted half width of the 95 % interval of the candidate's median, relative.
         sample_us: a sample holds as many calls as take at least this long.
+        cache_state: ``warm``: calls follow each other on the same buffers, whose contents change
+            from sample to sample; ``cold``: each sample is one call into emptied caches.
         input_sets: input sets a pool holds, all with the same constants.
         pool_evaluations: evaluations after which constants and inputs are drawn anew.
         verify_samples: samples of a candidate whose outputs are compared, first and last included;
@@ -44,6 +48,7 @@ class EvalSettings(BaseModel):
     min_rounds: int = Field(default=6, ge=6)
     interval: float = Field(default=0.02, gt=0)
     sample_us: float = Field(default=200.0, gt=0)
+    cache_state: Literal["warm", "cold"] = "warm"
     input_sets: int = Field(default=3, ge=3, le=16)
     pool_evaluations: int = Field(default=8, ge=1)
     verify_samples: int = Field(default=4, ge=2)

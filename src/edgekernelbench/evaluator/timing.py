@@ -94,7 +94,15 @@ class Series:
 
 
 class Meter:
-    """Measures entrants together. ``random_source`` decides order, inputs, fillings and looks."""
+    """Measures entrants together.
+
+    Args:
+        settings: effort and the number of looks.
+        n_sets: input sets there are.
+        random_source: decides order, inputs, fillings and looks.
+        sleep, clock: for simulations.
+        flush_bytes: memory to write before each sample, so that it finds the caches empty.
+    """
 
     def __init__(
         self,
@@ -103,7 +111,9 @@ class Meter:
         random_source: random.Random,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        flush_bytes: int = 0,
     ) -> None:
+        self._flush_bytes = flush_bytes
         self._settings = settings
         self._n_sets = n_sets
         self._random = random_source
@@ -138,6 +148,8 @@ class Meter:
             calls = min(_MAX_CALLS, max(2 * calls, int(self._settings.sample_us / per_call)))
 
     def _plan(self, series: Series, per_call: float) -> None:
+        if self._flush_bytes:
+            return  # single calls, each into empty caches: a series' defaults
         wanted = self._settings.sample_us / per_call
         series.calls = min(_MAX_CALLS, max(1, math.ceil(wanted)))
         series.lead = 1 if per_call < _LEAD_BELOW_US else 0
@@ -153,6 +165,7 @@ class Meter:
             lead=lead,
             calls=calls,
             keep=keep,
+            flush_bytes=self._flush_bytes,
         )
 
     def _block(self, entrant: Entrant, samples: list[Sample]) -> list[int]:

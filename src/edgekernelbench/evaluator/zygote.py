@@ -159,7 +159,20 @@ class _Server:
 
 
 def _children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    own = os.getpid()
+    with contextlib.suppress(OSError):
+        return [int(p) for p in Path(f"/proc/self/task/{own}/children").read_text().split()]
+    return [pid for pid in _processes() if _parent_of(pid) == own]  # a kernel without that file
+
+
+def _processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _parent_of(pid: int) -> int | None:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 def run_worker(job: dict[str, Any], fds: list[int], zygote: int) -> NoReturn:
