@@ -13,8 +13,9 @@ from rich.markup import escape
 
 from edgekernelbench.errors import UsageError
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+# Not a terminal: a file or a pipe has no width to respect.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 120)
 
 KernelArgument = Annotated[
     str, typer.Argument(metavar="KERNEL", help="A kernel file (.ekir), or - for standard input.")

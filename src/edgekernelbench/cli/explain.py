@@ -18,7 +18,9 @@ from edgekernelbench.cli.common import (
 )
 
 
-def explain(kernel: KernelArgument, target: TargetOption = "llvm", json: JsonOption = False) -> None:
+def explain(
+    kernel: KernelArgument, target: TargetOption = "llvm", json: JsonOption = False
+) -> None:
     """Show what a kernel becomes on a target, without running it."""
     from edgekernelbench.analysis.explain import explain as compute
     from edgekernelbench.ir.check import check_text

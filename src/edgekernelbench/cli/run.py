@@ -98,7 +98,7 @@ class _Display:
         self._fresh += not resumed
         row = record_row(record)
         table = Table.grid(padding=(0, 2))
-        for width in (38, 12, 9, 14, 7, 7):
+        for width in (38, 13, 9, 15, 7, 7):
             table.add_column(width=width, no_wrap=True)
         if not self._header_shown:
             table.add_row("workload", "status", "time", "best", "tvm", "ort", style="bold")

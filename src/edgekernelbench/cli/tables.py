@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
 from rich.table import Table
 
 from edgekernelbench.cli.common import microseconds
@@ -14,13 +16,25 @@ _BASELINE_ORDER = ("best", "tvm", "ort", "tvm-tuned", "torch", "tvm-raw")
 
 
 def share(cell: dict[str, Any]) -> str:
-    """``75.0 % (9/12) [47, 91]``: value, count, interval."""
+    """``75.0 % 9/12 [47, 91]``: value, count, interval."""
     if cell["value"] is None:
         return "-"
-    text = f"{100 * cell['value']:.1f} % ({cell['count']}/{cell['n']})"
+    text = f"{100 * cell['value']:5.1f} % {cell['count']}/{cell['n']}"
     if "low" in cell:
         text += f" [{100 * cell['low']:.0f}, {100 * cell['high']:.0f}]"
     return text
+
+
+def _table(title: str, caption: str | None = None) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        caption=escape(caption) if caption else None,
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
 
 
 def baseline_order(names: Any) -> list[str]:
@@ -33,7 +47,7 @@ def score_tables(result: dict[str, Any]) -> Iterator[Table]:
     """Headline, one row a baseline; then one row a level and a family."""
     yield _headline(result)
     for key, title in (("by_level", "level"), ("by_family", "family")):
-        table = Table(title=f"by {title}", title_justify="left")
+        table = _table(f"by {title}")
         table.add_column(title)
         table.add_column("Correct@1")
         table.add_column("Fast@1.0 best")
@@ -53,12 +67,10 @@ def score_tables(result: dict[str, Any]) -> Iterator[Table]:
 def _headline(result: dict[str, Any]) -> Table:
     statuses = ", ".join(f"{name} {count}" for name, count in result["statuses"].items())
     correct = "  ".join(f"Correct@{k} {share(v)}" for k, v in result["correct_at"].items())
-    table = Table(
-        title=f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}",
-        title_justify="left",
-        caption="[low, high]: 95 % interval over tasks. Fast: the lower bound of the speed-up's "
-        "95 % interval reaches 1. tvm-raw is shown, never part of best.",
-        caption_justify="left",
+    table = _table(
+        f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}",
+        "[low, high]: 95 % interval over tasks. Fast: the lower bound of the speed-up's 95 %\n"
+        "interval reaches p. tvm-raw is shown, never part of best.",
     )
     table.add_column("baseline")
     table.add_column("Fast@1.0")

@@ -162,7 +162,8 @@ def _orders(
     outer: list[tuple[AxisView, s.Piece]], tile: _Tile
 ) -> list[list[tuple[AxisView, s.Piece]]]:
     """As written, lanes outermost, and the longest loop outermost."""
-    lane_first = sorted(outer, key=lambda o: o[0].uid != tile.lane.uid)
+    outer = sorted(outer, key=lambda o: _trips(o) == 1)  # a loop of one iteration hides the next
+    lane_first = sorted(outer, key=lambda o: (_trips(o) == 1, o[0].uid != tile.lane.uid))
     longest = sorted(outer, key=lambda o: -_trips(o))
     unique: list[list[tuple[AxisView, s.Piece]]] = []
     for order in (outer, lane_first, longest):
@@ -200,7 +201,7 @@ def _reduction_pieces(view: StageView, unroll: bool) -> list[s.Piece] | None:
     if not unroll:
         return pieces
     last = view.reduction[-1]
-    if last.extent <= 5:
+    if last.extent <= 5 and view.rectangular:
         pieces[-1] = piece(last.name, None, "unroll")
         return pieces
     step = next((n for n in (4, 2) if last.extent % n == 0), None)
@@ -241,7 +242,7 @@ def _lane_layouts(view: StageView, tile: _Tile) -> Iterator[s.LayoutLine]:
     done: set[str] = set()
     for read in view.reads:
         tensor = read.tensor
-        if tensor.name in done or len(tensor.shape) < 2 or tensor.kind == "table":
+        if tensor.name in done or len(tensor.shape) < 2 or tensor.kind in ("table", "output"):
             continue
         form = read.lane_form(tile.lane.uid)
         dims = [d for d, stride in enumerate(read.strides(tile.lane.uid)) if stride]

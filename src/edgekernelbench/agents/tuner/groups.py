@@ -145,7 +145,7 @@ def row_choices(views: Views, root: StageView, machine: Machine, inner: bool) ->
 def _rows_choice(root: StageView, group: tuple[StageView, ...], depth: int, inner: bool) -> Choice:
     pieces = [s.Piece(None if inner else "parallel", a.name, None) for a in root.spatial[:depth]]
     rest = [piece(a.name) for a in (*root.spatial[depth:], *root.reduction)]
-    lane = _lane_of(root)
+    lane = _lane_of(root, root.spatial[:depth])
     if rest and lane is not None:
         rest = [p for p in rest if p.axis != lane.name]
         rest.append(piece(lane.name, None, "vectorize"))
@@ -174,12 +174,12 @@ def _rows_choice(root: StageView, group: tuple[StageView, ...], depth: int, inne
     )
 
 
-def _lane_of(view: StageView) -> AxisView | None:
+def _lane_of(view: StageView, taken: tuple[AxisView, ...] = ()) -> AxisView | None:
     """The axis whose lanes read best: contiguous or broadcast everywhere, longest first."""
     best: tuple[int, int, AxisView] | None = None
     candidates = (*view.spatial, *view.reduction[-1:]) if view.rectangular else view.spatial
     for axis in candidates:
-        if axis.extent < 4 or (axis in view.reduction and axis.extent < 16):
+        if axis in taken or axis.extent < 4 or (axis in view.reduction and axis.extent < 16):
             continue
         bad = sum(r.lane_form(axis.uid) in ("strided", "gather") for r in view.reads)
         stores = axis in view.spatial and axis.uid != view.spatial[-1].uid
