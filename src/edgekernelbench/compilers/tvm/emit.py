@@ -95,8 +95,8 @@ class FunctionEmitter:
 
     def _loop(self, loop: nest.For, place: Place) -> None:
         emitter = ExpressionEmitter(self._scope, place)
-        low = _bound(emitter.emit(loop.lo), place)
-        extent = _bound(emitter.emit(loop.extent), place)
+        low = self._before(emitter.emit(loop.lo), place)
+        extent = self._before(emitter.emit(loop.extent), place)
         var = tirx.Var(loop.var.name, scalars.dtype_name(low))
         self._scope.variables[loop.var.uid] = var
         if not _is_zero(low) and loop.kind != "serial":
@@ -118,15 +118,6 @@ class FunctionEmitter:
         plain = ExpressionEmitter(self._scope, place)
         indices = self._scope.indices(store.tensor, [plain.emit(i) for i in store.indices])
         place.out.append(tirx.BufferStore(self._scope.buffers[store.tensor.name], value, indices))
-
-
-def _bound(value: TExpr, place: Place) -> TExpr:
-    """A bound of a loop that does not load: StorageRewrite overlooks loads in loop headers."""
-    if isinstance(value, tirx.IntImm):
-        return value
-    var = tirx.Var("bound", scalars.dtype_name(value))
-    place.out.append(tirx.Bind(var, value))
-    return var
 
 
 _LARGEST_INLINED_INDEX = 24
