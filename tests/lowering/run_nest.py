@@ -1,17 +1,18 @@
-"""A slow executor of loop programs that trusts nothing: the oracle of the lowering tests.
+"""An executor of loop programs that trusts nothing: the oracle of the lowering tests.
 
-It checks every access against the buffer's shape, that no element is used before it is written
-(a value read under a condition that does not hold may be uninitialised, as long as it is not
-selected), that parallel iterations do not write the same element or read what another one writes,
-that vectorised loops have independent lanes and no inner statements but stores and lets, and that
-every integer divisor is positive.
+It checks every access against the buffer's shape, that no element is used before it is written,
+that parallel iterations do not write the same element or read what another one writes, that
+vectorised loops have independent lanes and hold nothing but stores and lets, that integer divisors
+are positive, and that no signed overflow is used. What the branch of a condition reads that is not
+taken must be in bounds, and counts for no more: it may be uninitialised.
+
+Programs are turned into Python closures first; elements are Python ints, bools and NumPy floats.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,246 +27,305 @@ class NestError(AssertionError):
     """The loop program breaks its contract."""
 
 
+def _absorb(*_: Any) -> Any:
+    return UNSET
+
+
 class _Unset:
+    """The value of an uninitialised element, and of whatever is computed from it."""
+
+    __array_ufunc__ = None
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _absorb
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _absorb
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _absorb
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __neg__ = __invert__ = _absorb
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise NestError("a decision on an uninitialised value")
+
+    def __index__(self) -> int:
+        raise NestError("an uninitialised index")
+
     def __repr__(self) -> str:
         return "UNSET"
 
 
 UNSET: Any = _Unset()
 
-
-@dataclass
-class Region:
-    """What one parallel or vector iteration has touched: (buffer id, element) sets."""
-
-    iteration: int = 0
-    written: dict[tuple[int, int], int] = field(default_factory=dict)
-    read: dict[tuple[int, int], set[int]] = field(default_factory=dict)
-    private: set[int] = field(default_factory=set)
-    lanes: bool = False
+Value = Callable[[], Any]
+Action = Callable[[], None]
 
 
 class Buffer:
-    __slots__ = ("shape", "tensor", "values", "writable")
+    """Elements of one allocation. ``owner``: how many regions were open when it was made."""
 
-    def __init__(self, tensor: Tensor, values: list[Any] | None = None, writable: bool = True):
-        self.tensor = tensor
-        self.values = [UNSET] * max(1, tensor.size) if values is None else values
+    __slots__ = ("owner", "values", "writable")
+
+    def __init__(self, values: list[Any], owner: int, writable: bool) -> None:
+        self.values = values
+        self.owner = owner
         self.writable = writable
 
-    def flat(self, indices: tuple[int, ...]) -> int:
-        if len(indices) != len(self.tensor.shape):
-            raise NestError(f"{self.tensor.name}: {len(indices)} indices for {self.tensor.shape}")
-        out = 0
-        for index, extent in zip(indices, self.tensor.shape, strict=True):
-            if not 0 <= index < extent:
-                raise NestError(f"{self.tensor.name}{list(indices)} outside {self.tensor.shape}")
-            out = out * extent + index
-        return out
+
+class Region:
+    """A parallel or vectorised loop that is running."""
+
+    __slots__ = ("iteration", "read", "what", "written")
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.iteration = 0
+        self.written: dict[tuple[int, int], int] = {}
+        self.read: dict[tuple[int, int], int] = {}
 
 
-def run_function(function: nest.Function, arrays: Mapping[str, np.ndarray], outputs: set[str]):
-    """Runs a function; ``outputs`` name the parameters that it writes. Returns their arrays."""
-    machine = Machine()
-    for tensor in function.params:
-        if tensor.name in outputs:
-            machine.buffers[tensor.name] = Buffer(tensor)
-        else:
-            array = np.asarray(arrays[tensor.name])
-            if array.shape != tensor.shape:
-                raise NestError(f"{tensor.name}: {array.shape} for {tensor.shape}")
-            values = list(array.reshape(-1)) or [UNSET]
-            machine.buffers[tensor.name] = Buffer(tensor, values, writable=False)
-    machine.block(function.body)
-    out = {}
-    for name in outputs:
-        buffer = machine.buffers[name]
-        if any(v is UNSET for v in buffer.values[: buffer.tensor.size]):
-            raise NestError(f"{name}: not every element is written")
-        flat = np.array(buffer.values[: buffer.tensor.size], buffer.tensor.dtype.numpy)
-        out[name] = flat.reshape(buffer.tensor.shape)
-    return out
+_SEVERAL = -2
 
 
 def run_module(module: nest.Module, inputs: Mapping[str, np.ndarray], outputs: set[str]):
-    """Packs, then runs ``main``."""
-    arrays = dict(inputs)
+    """Packs, then runs ``main``; returns the outputs."""
+    arrays: dict[str, list[Any]] = {name: _elements(array) for name, array in inputs.items()}
     if module.prepack is not None:
-        names = {tensor.name for tensor in module.packed}
-        packed = run_prepack(module.prepack, arrays, names)
-        arrays.update(packed)
-    return run_function(module.main, arrays, outputs)
-
-
-def run_prepack(function: nest.Function, arrays: Mapping[str, np.ndarray], names: set[str]):
-    """Packed buffers may have padding that nobody writes or reads: it is filled with poison."""
-    machine = Machine()
-    for tensor in function.params:
-        if tensor.name in names:
-            machine.buffers[tensor.name] = Buffer(tensor)
-        else:
-            values = list(np.asarray(arrays[tensor.name]).reshape(-1))
-            machine.buffers[tensor.name] = Buffer(tensor, values, writable=False)
-    machine.block(function.body)
+        packed = {tensor.name for tensor in module.packed}
+        arrays.update(execute(module.prepack, arrays, packed))
+    found = execute(module.main, arrays, outputs)
     out = {}
-    for name in names:
-        buffer = machine.buffers[name]
-        data = np.empty(buffer.tensor.size, dtype=object)
-        data[:] = buffer.values[: buffer.tensor.size]
-        out[name] = data.reshape(buffer.tensor.shape)
+    for tensor in module.main.params:
+        if tensor.name in outputs:
+            values = found[tensor.name][: tensor.size]
+            if any(v is UNSET for v in values):
+                raise NestError(f"{tensor.name}: not every element is written")
+            out[tensor.name] = np.array(values, tensor.dtype.numpy).reshape(tensor.shape)
     return out
 
 
-class Machine:
+def _elements(array: np.ndarray) -> list[Any]:
+    flat = np.asarray(array).reshape(-1)
+    return list(flat) if flat.dtype.kind == "f" else flat.tolist()
+
+
+def execute(function: nest.Function, arrays: Mapping[str, list[Any]], written: set[str]):
+    """Runs a function; padding of packed buffers may stay uninitialised."""
+    machine = _Machine()
+    for tensor in function.params:
+        writable = tensor.name in written
+        values = [UNSET] * max(1, tensor.size) if writable else arrays[tensor.name]
+        machine.buffers[tensor.name] = Buffer(values, 0, writable)
+        machine.shapes[tensor.name] = tensor
+    with np.errstate(all="ignore"):
+        machine.statement(function.body)()
+    return {name: machine.buffers[name].values for name in written}
+
+
+class _Machine:
     def __init__(self) -> None:
         self.buffers: dict[str, Buffer] = {}
-        self.vars: dict[core.Var, Any] = {}
+        self.shapes: dict[str, Tensor] = {}
+        self.vars: dict[int, Any] = {}
         self.regions: list[Region] = []
+        self.speculative = 0
         self.parallel = False
-        self.speculative = False
+        self.alive: list[Buffer] = []  # so that ids stay unique
 
     # ------------------------------------------------------------ statements
-    def block(self, statement: nest.Stmt) -> None:
+    def statement(self, statement: nest.Stmt) -> Action:
         match statement:
             case nest.Seq(body=body):
-                shadowed: list[tuple[str, Buffer | None]] = []
-                for inner in body:
-                    if isinstance(inner, nest.Alloc):
-                        shadowed.append((inner.tensor.name, self.buffers.get(inner.tensor.name)))
-                        self._alloc(inner)
-                    else:
-                        self.block(inner)
-                for name, old in reversed(shadowed):
-                    if old is None:
-                        del self.buffers[name]
-                    else:
-                        self.buffers[name] = old
+                return self._sequence([self.statement(inner) for inner in body])
             case nest.For():
-                self._loop(statement)
+                return self._loop(statement)
             case nest.Store():
-                self._store(statement)
+                return self._store(statement)
             case nest.LetValue(var=var, value=value):
-                self.vars[var] = self.eval(value)
+                compute, env, uid = self.expr(value), self.vars, var.uid
+
+                def let() -> None:
+                    env[uid] = compute()
+
+                return let
             case nest.If(cond=cond, then=then, other=other):
-                test = self.eval(cond)
-                if test is UNSET:
-                    raise NestError("a branch on an uninitialised value")
-                if test:
-                    self.block(then)
-                elif other is not None:
-                    self.block(other)
-            case nest.Alloc():
-                self._alloc(statement)
+                test, yes = self.expr(cond), self.statement(then)
+                no = self.statement(other) if other is not None else lambda: None
+                return lambda: yes() if test() else no()
+            case nest.Alloc(tensor=tensor):
+                return self._alloc(tensor)
 
-    def _alloc(self, alloc: nest.Alloc) -> None:
-        buffer = Buffer(alloc.tensor)
-        self.buffers[alloc.tensor.name] = buffer
-        for region in self.regions:
-            region.private.add(id(buffer))
-        self._alive = [*getattr(self, "_alive", []), buffer]  # ids must stay unique
+    @staticmethod
+    def _sequence(actions: list[Action]) -> Action:
+        if len(actions) == 1:
+            return actions[0]
 
-    def _loop(self, loop: nest.For) -> None:
-        lo, extent = self.eval(loop.lo), self.eval(loop.extent)
-        if loop.kind != "serial" and not isinstance(loop.extent, core.Const):
-            raise NestError(f"{loop.kind} loop {loop.var.name} without a constant extent")
-        if loop.kind == "parallel":
-            if self.parallel:
-                raise NestError("nested parallel loops")
-            self.parallel = True
-        if loop.kind == "vectorize":
+        def run() -> None:
+            for action in actions:
+                action()
+
+        return run
+
+    def _alloc(self, tensor: Tensor) -> Action:
+        if tensor.name in self.shapes:
+            raise NestError(f"two buffers are called {tensor.name}")
+        self.shapes[tensor.name] = tensor
+        size = max(1, tensor.size)
+
+        def alloc() -> None:
+            buffer = Buffer([UNSET] * size, len(self.regions), True)
+            self.buffers[tensor.name] = buffer
+            if self.regions:
+                self.alive.append(buffer)
+
+        return alloc
+
+    def _loop(self, loop: nest.For) -> Action:
+        kind, uid, env = loop.kind, loop.var.uid, self.vars
+        if kind != "serial" and not isinstance(loop.extent, core.Const):
+            raise NestError(f"{kind} loop {loop.var.name} without a constant extent")
+        if kind == "vectorize":
             _check_lanes(loop.body)
-        region = None
-        if loop.kind in ("parallel", "vectorize"):
-            region = Region(lanes=loop.kind == "vectorize")
-            self.regions.append(region)
-        for k in range(int(lo), int(lo) + int(extent)):
-            if region is not None:
-                region.iteration = k
-            self.vars[loop.var] = k
-            self.block(loop.body)
-        if region is not None:
-            self.regions.pop()
-        if loop.kind == "parallel":
-            self.parallel = False
+        low, extent, body = self.expr(loop.lo), self.expr(loop.extent), self.statement(loop.body)
 
-    def _store(self, store: nest.Store) -> None:
-        buffer = self.buffers[store.tensor.name]
-        if buffer.tensor != store.tensor:
-            raise NestError(f"{store.tensor.name}: stored as another buffer")
-        if not buffer.writable:
-            raise NestError(f"{store.tensor.name} is an input and is written")
-        flat = buffer.flat(tuple(int(self.eval(i)) for i in store.indices))
-        value = self.eval(store.value)
-        if value is UNSET:
-            raise NestError(f"{store.tensor.name}: an uninitialised value is stored")
-        key = (id(buffer), flat)
-        for region in self.regions:
-            if key[0] in region.private:
-                continue
-            other = region.written.get(key, region.iteration)
-            readers = region.read.get(key, set()) - {region.iteration}
-            if other != region.iteration or readers:
-                what = "lanes" if region.lanes else "parallel iterations"
-                raise NestError(f"{what} race on {store.tensor.name}[{flat}]")
-            region.written[key] = region.iteration
-        buffer.values[flat] = _stored(value, store.value.dtype, buffer.tensor.dtype)
+        def plain() -> None:
+            first = int(low())
+            for k in range(first, first + int(extent())):
+                env[uid] = k
+                body()
+
+        def guarded() -> None:
+            if kind == "parallel" and self.parallel:
+                raise NestError("nested parallel loops")
+            outer, self.parallel = self.parallel, self.parallel or kind == "parallel"
+            region = Region("parallel iterations" if kind == "parallel" else "lanes")
+            self.regions.append(region)
+            first = int(low())
+            for k in range(first, first + int(extent())):
+                region.iteration = k
+                env[uid] = k
+                body()
+            self.regions.pop()
+            self.parallel = outer
+
+        return guarded if kind in ("parallel", "vectorize") else plain
+
+    def _store(self, store: nest.Store) -> Action:
+        self._same(store.tensor)
+        flat, value = self._flat(store.tensor, store.indices), self.expr(store.value)
+        buffers, name = self.buffers, store.tensor.name
+        convert = _conversion(store.value.dtype, store.tensor.dtype)
+
+        def run() -> None:
+            buffer, at, new = buffers[name], flat(), value()
+            if new is UNSET:
+                raise NestError(f"{name}: an uninitialised value is stored")
+            if not buffer.writable:
+                raise NestError(f"{name} is an input and is written")
+            if self.regions:
+                self._note_write(buffer, at, name)
+            buffer.values[at] = convert(new)
+
+        return run
+
+    def _note_write(self, buffer: Buffer, at: int, name: str) -> None:
+        key = (id(buffer), at)
+        for region in self.regions[buffer.owner :]:
+            here = region.iteration
+            if region.written.get(key, here) != here or region.read.get(key, here) != here:
+                raise NestError(f"{region.what} race on {name}[{at}]")
+            region.written[key] = here
+
+    def _note_read(self, buffer: Buffer, at: int, name: str) -> None:
+        key = (id(buffer), at)
+        for region in self.regions[buffer.owner :]:
+            here = region.iteration
+            if region.written.get(key, here) != here:
+                raise NestError(f"{region.what} race on {name}[{at}]")
+            if region.read.setdefault(key, here) != here:
+                region.read[key] = _SEVERAL
+
+    # ------------------------------------------------------------ accesses
+    def _same(self, tensor: Tensor) -> None:
+        known = self.shapes.get(tensor.name)
+        if known is None or (known.shape, known.dtype) != (tensor.shape, tensor.dtype):
+            raise NestError(f"{tensor.name} is used as another buffer, or before its allocation")
+
+    def _flat(self, tensor: Tensor, indices: tuple[Expr, ...]) -> Callable[[], int]:
+        if len(indices) != len(tensor.shape):
+            raise NestError(f"{tensor.name}: {len(indices)} indices for {tensor.shape}")
+        parts = [(self.expr(i), n) for i, n in zip(indices, tensor.shape, strict=True)]
+        name, shape = tensor.name, tensor.shape
+
+        def flat() -> int:
+            out = 0
+            for value, extent in parts:
+                index = value()
+                if not 0 <= index < extent:
+                    raise NestError(f"{name}: index {index} outside {shape}")
+                out = out * extent + index
+            return int(out)
+
+        return flat
+
+    def _load(self, load: core.Load) -> Value:
+        self._same(load.tensor)
+        flat, buffers, name = self._flat(load.tensor, load.indices), self.buffers, load.tensor.name
+        dtype = load.tensor.dtype.widened
+        make = dtype.numpy.type if dtype.is_float else None
+
+        def run() -> Any:
+            buffer, at = buffers[name], flat()
+            if self.regions and buffer.writable and not self.speculative:
+                self._note_read(buffer, at, name)
+            value = buffer.values[at]
+            return value if make is None or value is UNSET else make(value)
+
+        return run
 
     # ------------------------------------------------------------ expressions
-    def eval(self, expr: Expr) -> Any:
+    def expr(self, expr: Expr) -> Value:
         match expr:
             case core.Const(value=value, dtype=dtype):
-                return _typed(value, dtype)
+                constant = dtype.numpy.type(value) if dtype.is_float else value
+                return lambda: constant
             case core.VarRef(var=var):
-                return self.vars[var]
-            case core.Load(tensor=tensor, indices=indices):
-                return self._load(tensor, tuple(self.eval(i) for i in indices))
+                env, uid = self.vars, var.uid
+                return lambda: env[uid]
+            case core.Load():
+                return self._load(expr)
             case core.Select():
                 return self._select(expr)
             case core.Binary(op="and" | "or" as op, left=left, right=right):
-                a, b = self.eval(left), self.eval(right)
-                decisive = op == "or"
-                if a is UNSET or b is UNSET:
-                    known = b if a is UNSET else a
-                    return known if known is not UNSET and bool(known) == decisive else UNSET
-                return bool(a or b) if decisive else bool(a and b)
-            case core.Reduce() | core.Block():
+                return _junction(self.expr(left), self.expr(right), op == "or")
+            case core.Binary(left=left, right=right):
+                return _binary(expr, self.expr(left), self.expr(right))
+            case core.Unary(arg=arg):
+                return _unary(expr, self.expr(arg))
+            case core.Cast(arg=arg, dtype=dtype):
+                convert, inner = _cast(arg.dtype, dtype), self.expr(arg)
+                return lambda: UNSET if (v := inner()) is UNSET else convert(v)
+            case core.Call(fn=fn, args=args, dtype=dtype):
+                apply, inner_args = _call(fn, dtype), [self.expr(a) for a in args]
+
+                def call() -> Any:
+                    values = [a() for a in inner_args]
+                    return UNSET if any(v is UNSET for v in values) else apply(*values)
+
+                return call
+            case _:
                 raise NestError(f"{type(expr).__name__} in a loop program")
-        args = [self.eval(child) for child in core.children(expr)]
-        if any(a is UNSET for a in args):
-            return UNSET
-        with np.errstate(all="ignore"):
-            return _apply(expr, args)
 
-    def _select(self, expr: core.Select) -> Any:
-        """Both branches must be in bounds; what the other one reads is not used."""
-        test = self.eval(expr.cond)
-        if test is UNSET:
-            return UNSET
-        taken, other = (expr.then, expr.other) if test else (expr.other, expr.then)
-        before, self.speculative = self.speculative, True
-        self.eval(other)
-        self.speculative = before
-        return self.eval(taken)
+    def _select(self, expr: core.Select) -> Value:
+        cond, then, other = self.expr(expr.cond), self.expr(expr.then), self.expr(expr.other)
 
-    def _load(self, tensor: Tensor, indices: tuple[Any, ...]) -> Any:
-        if any(i is UNSET for i in indices):
-            raise NestError(f"{tensor.name}: an uninitialised index")
-        buffer = self.buffers[tensor.name]
-        if buffer.tensor != tensor:
-            raise NestError(f"{tensor.name}: read as another buffer")
-        flat = buffer.flat(tuple(int(i) for i in indices))
-        key = (id(buffer), flat)
-        for region in self.regions:
-            if key[0] in region.private or not buffer.writable or self.speculative:
-                continue
-            if region.written.get(key, region.iteration) != region.iteration:
-                what = "lanes" if region.lanes else "parallel iterations"
-                raise NestError(f"{what} race on {tensor.name}[{flat}]")
-            region.read.setdefault(key, set()).add(region.iteration)
-        value = buffer.values[flat]
-        if value is UNSET:
-            return UNSET
-        return _typed(value, tensor.dtype.widened)
+        def run() -> Any:
+            test = cond()
+            if test is UNSET:
+                return UNSET
+            taken, idle = (then, other) if test else (other, then)
+            self.speculative += 1
+            idle()
+            self.speculative -= 1
+            return taken()
+
+        return run
 
 
 def _check_lanes(statement: nest.Stmt) -> None:
@@ -279,126 +339,148 @@ def _check_lanes(statement: nest.Stmt) -> None:
             raise NestError(f"{type(statement).__name__} inside a vectorised loop")
 
 
-def _typed(value: Any, dtype: DType) -> Any:
-    if dtype is DType.BOOL:
-        return bool(value)
-    if dtype in (DType.S32, DType.S64):
-        return int(value)
-    if dtype is DType.U32:
-        return int(value) & 0xFFFFFFFF
-    return dtype.numpy.type(value)
+# ---------------------------------------------------------------- scalar semantics
+def _junction(left: Value, right: Value, decisive: bool) -> Value:
+    def run() -> Any:
+        a, b = left(), right()
+        if a is UNSET or b is UNSET:
+            known = b if a is UNSET else a
+            return known if known is not UNSET and bool(known) == decisive else UNSET
+        return bool(a or b) if decisive else bool(a and b)
+
+    return run
 
 
-def _stored(value: Any, source: DType, target: DType) -> Any:
-    if source is target or source is target.widened or (source.is_float and target.is_float):
-        if target.is_float or target is DType.BOOL:
-            return target.numpy.type(value)
-        low, high = target.int_range
-        if not low <= int(value) <= high:
-            raise NestError(f"{value} stored into {target.value}")
-        return target.numpy.type(value)
-    raise NestError(f"{source.value} stored into {target.value}")
-
-
-def _apply(expr: Expr, args: list[Any]) -> Any:
-    match expr:
-        case core.Unary(op="neg"):
-            return _typed(-args[0], expr.dtype)
-        case core.Unary(op="not"):
-            return not args[0]
-        case core.Unary(op="inv"):
-            return (not args[0]) if expr.dtype is DType.BOOL else _typed(~args[0], expr.dtype)
-        case core.Cast():
-            return _cast(args[0], expr.arg.dtype, expr.dtype)
-        case core.Call():
-            return _call(expr.fn, args, expr.dtype)
-        case core.Binary():
-            return _binary(expr, args[0], args[1])
-    raise NestError(f"cannot evaluate {type(expr).__name__}")
-
-
-def _cast(value: Any, source: DType, target: DType) -> Any:
+def _conversion(source: DType, target: DType) -> Callable[[Any], Any]:
+    """What a store does to a value: rounds floats; integers must be in range already."""
+    if source.is_float and target.is_float:
+        return target.numpy.type
+    if source is not target and source is not target.widened:
+        raise NestError(f"{source.value} stored into {target.value}")
     if target is DType.BOOL:
-        return bool(value != 0)
+        return bool
+    low, high = target.int_range
+
+    def convert(value: Any) -> int:
+        if not low <= value <= high:
+            raise NestError(f"{value} stored into {target.value}")
+        return value
+
+    return convert
+
+
+def _cast(source: DType, target: DType) -> Callable[[Any], Any]:
+    if target is DType.BOOL:
+        return lambda v: bool(v != 0)
     if target.is_float:
-        return target.numpy.type(value)
+        return target.numpy.type
     low, high = target.int_range
     if source.is_float:
-        if math.isnan(value):
-            return _typed(0, target)
-        return _typed(int(min(max(float(value), low), high)), target)
-    return _typed((int(value) - low) % (high - low + 1) + low, target)
+        return lambda v: 0 if math.isnan(v) else int(min(max(float(v), low), high))
+    span = high - low + 1
+    return lambda v: (int(v) - low) % span + low
 
 
-def _binary(expr: core.Binary, a: Any, b: Any) -> Any:
+def _fit(dtype: DType) -> Callable[[Any], Any]:
+    """The result of integer arithmetic: u32 wraps, signed overflow must not be used."""
+    low, high = dtype.int_range
+    if dtype is DType.U32:
+        return lambda v: UNSET if v is UNSET else v & 0xFFFFFFFF
+    return lambda v: v if v is not UNSET and low <= v <= high else UNSET
+
+
+_PLAIN: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+}  # fmt: skip
+
+
+def _binary(expr: core.Binary, left: Value, right: Value) -> Value:
     op, dtype = expr.op, expr.dtype
+    if op in core.COMPARE_OPS:
+        compare = _PLAIN[op]
+        return lambda: UNSET if (v := compare(left(), right())) is UNSET else bool(v)
+    if op in ("add", "sub", "mul"):
+        plain = _PLAIN[op]
+        if dtype.is_float:
+            return lambda: plain(left(), right())
+        fit = _fit(dtype)
+        return lambda: fit(plain(left(), right()))
+    strict = _strict(op, dtype)
+
+    def run() -> Any:
+        a, b = left(), right()
+        return UNSET if a is UNSET or b is UNSET else strict(a, b)
+
+    return run
+
+
+def _strict(op: str, dtype: DType) -> Callable[[Any, Any], Any]:
     match op:
-        case "eq":
-            return bool(a == b)
-        case "ne":
-            return bool(a != b)
-        case "lt":
-            return bool(a < b)
-        case "le":
-            return bool(a <= b)
-        case "gt":
-            return bool(a > b)
-        case "ge":
-            return bool(a >= b)
+        case "div":
+            return lambda a, b: np.true_divide(a, b)
         case "fdiv" | "mod":
-            if not dtype.is_float and b <= 0:
-                raise NestError(f"a divisor of {b}")
-            return _typed(a // b if op == "fdiv" else a % b, dtype)
-        case "min" | "max":
-            if dtype.is_float:
-                return (np.minimum if op == "min" else np.maximum)(a, b)
-            return min(a, b) if op == "min" else max(a, b)
+            return lambda a, b: _divided(op, dtype, a, b)
+        case "min":
+            return np.minimum if dtype.is_float else min
+        case "max":
+            return np.maximum if dtype.is_float else max
+        case "pow":
+            make = dtype.numpy.type
+            return lambda a, b: np.power(make(a), make(b)).item() if dtype.is_int else a**b
+        case "bitand" | "bitor" | "bitxor" if dtype is DType.BOOL:
+            table = {"bitand": bool.__and__, "bitor": bool.__or__, "bitxor": bool.__xor__}
+            return table[op]
+        case "bitand":
+            return lambda a, b: a & b
+        case "bitor":
+            return lambda a, b: a | b
+        case "bitxor":
+            return lambda a, b: a ^ b
         case "shl" | "shr":
-            amount = int(b) % dtype.bits
-            out = int(a) << amount if op == "shl" else int(a) >> amount
-            return _wrap(out, dtype)
-        case "bitand" | "bitor" | "bitxor":
-            x, y = (bool(a), bool(b)) if dtype is DType.BOOL else (int(a), int(b))
-            out = x & y if op == "bitand" else x | y if op == "bitor" else x ^ y
-            return bool(out) if dtype is DType.BOOL else _wrap(int(out), dtype)
-    plain = {"add": a + b, "sub": a - b, "mul": a * b} if dtype is not DType.BOOL else {}
-    if op in plain:
-        return _wrap(plain[op], dtype) if dtype is DType.U32 else _checked(plain[op], dtype)
-    if op == "div":
-        return dtype.numpy.type(np.true_divide(a, b))
-    if op == "pow":
-        return _typed(np.power(dtype.numpy.type(a), dtype.numpy.type(b)), dtype)
+            wrap, bits = _cast(DType.S64, dtype), dtype.bits
+            if op == "shl":
+                return lambda a, b: wrap(a << (b % bits))
+            return lambda a, b: wrap(a >> (b % bits))
     raise NestError(f"operator {op}")
 
 
-def _wrap(value: int, dtype: DType) -> int:
-    low, high = dtype.int_range
-    return (value - low) % (high - low + 1) + low
+def _divided(op: str, dtype: DType, a: Any, b: Any) -> Any:
+    if not dtype.is_float and b <= 0:
+        raise NestError(f"a divisor of {b}")
+    return a // b if op == "fdiv" else a % b
 
 
-def _checked(value: Any, dtype: DType) -> Any:
-    """Signed overflow is undefined: it yields a value that must not be used."""
-    if dtype.is_float:
-        return dtype.numpy.type(value)
-    low, high = dtype.int_range
-    return value if low <= value <= high else UNSET
+def _unary(expr: core.Unary, arg: Value) -> Value:
+    dtype = expr.dtype
+    match expr.op:
+        case "neg" if dtype.is_float:
+            return lambda: -arg()
+        case "neg":
+            fit = _fit(dtype)
+            return lambda: fit(-arg())
+        case "inv" if dtype is not DType.BOOL:
+            wrap = _cast(DType.S64, dtype)
+            return lambda: UNSET if (v := arg()) is UNSET else wrap(~v)
+        case _:
+            return lambda: UNSET if (v := arg()) is UNSET else not v
 
 
-def _call(fn: str, args: list[Any], dtype: DType) -> Any:
-    from scipy.special import erf
-
+def _call(fn: str, dtype: DType) -> Callable[..., Any]:
     if not dtype.is_float:
-        match fn:
-            case "abs":
-                return abs(args[0])
-            case "sign":
-                return (args[0] > 0) - (args[0] < 0)
-            case "popcount":
-                return bin(int(args[0]) & ((1 << dtype.bits) - 1)).count("1")
-    table = {
-        "abs": np.abs, "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-        "rne": np.rint, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp,
-        "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos,
-        "tan": np.tan, "tanh": np.tanh, "erf": erf, "atan": np.arctan, "atan2": np.arctan2,
-    }  # fmt: skip
-    return dtype.numpy.type(table[fn](*args))
+        bits = dtype.bits
+        table: dict[str, Callable[..., Any]] = {
+            "abs": abs,
+            "sign": lambda v: (v > 0) - (v < 0),
+            "popcount": lambda v: bin(int(v) & ((1 << bits) - 1)).count("1"),
+        }
+        return table[fn]
+    if fn == "erf":
+        from scipy.special import erf
+
+        return erf
+    if fn == "rsqrt":
+        return lambda v: 1 / np.sqrt(v)
+    names = {"rne": "rint", "atan": "arctan", "atan2": "arctan2"}
+    return getattr(np, names.get(fn, fn))

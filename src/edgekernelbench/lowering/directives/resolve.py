@@ -133,6 +133,10 @@ class _Reader:
                 message = f"`{name}` is inlined: it has no nest of its own"
                 span = self.lines.loops[name].span
                 self.report.error(rules.REPEATED, message, span, ["drop one of the two lines"])
+        for place in self.lines.places.values():
+            if place.target in self.lines.inlined:
+                message = f"`{place.target}` is inlined: it has no loop to place `{place.stage}` in"
+                self.report.error(rules.NO_TARGET, message, place.span, ["drop one of the lines"])
         return self.lines
 
     def _known(self, ref: surface.Ref) -> bool:

@@ -112,7 +112,7 @@ class Emitter:
             return inside()
         boxes, unfit = self.tree.boxes(name, k, box, self.ctx.ranges)
         for member, reason in unfit.items():
-            help = f"place `{name}` in `{member}` instead: producers need no such form"
+            help = f"place what `{member}` reads in a loop of `{member}` instead"
             self.ctx.refuse(rules.NOT_TILEWISE, member, reason, help)
         for member in here:
             self._check_cover(member, boxes[member])

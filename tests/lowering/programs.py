@@ -1,0 +1,120 @@
+"""Small programs that between them use every form the lowering has to handle."""
+
+PROGRAMS = {
+    "matmul": """kernel k[M=11, K=7, N=18](X: f32[M, K], W: const f32[K, N], b: f32[N]) -> (Y: f32[M, N]) {
+  compute {
+    acc[i: M, j: N] = sum[k: K](X[i, k] * W[k, j])
+    Y[i, j] = relu(acc[i, j] + b[j])
+  }
+}""",
+    "softmax": """kernel k[R=5, C=35](X: f32[R, C]) -> (Y: f32[R, C]) {
+  compute {
+    m[r: R] = max[c: C](X[r, c])
+    e[r: R, c: C] = exp(X[r, c] - m[r])
+    s[r: R] = sum[c: C](e[r, c])
+    Y[r, c] = e[r, c] * (1 / s[r])
+  }
+}""",
+    "conv": """kernel k[C=2, H=6, Wd=7, F=5](X: f32[C, H, Wd], W: const f32[F, C, 3, 3]) -> (Y: f32[F, H, Wd]) {
+  compute {
+    xp[c: C, h: H + 2, w: Wd + 2] = pad(X[c, h - 1, w - 1], 0)
+    acc[f: F, h: H, w: Wd] = sum[c: C, r: 3, s: 3](xp[c, h + r, w + s] * W[f, c, r, s])
+    Y[f, h, w] = relu(acc[f, h, w])
+  }
+}""",
+    "conv_pool": """kernel k[C=2, H=8, F=4](X: f32[C, H, H], W: const f32[F, C, 3, 3], V: f32[3, F]) -> (Y: f32[3, H // 2, H // 2]) {
+  compute {
+    a[f: F, h: H, w: H] = sum[c: C, r: 3, s: 3](pad(X[c, h + r - 1, w + s - 1], 0) * W[f, c, r, s])
+    p[f: F, h: H // 2, w: H // 2] = max[r: 2, s: 2](a[f, 2*h + r, 2*w + s])
+    q[f: F, h: H // 2, w: H // 2] = relu(p[f, h, w])
+    Y[g, h, w] = sum[f: F](V[g, f] * q[f, h, w])
+  }
+}""",
+    "attention": """kernel k[L=9, D=6](Q: f32[L, D], K: f32[L, D], V: f32[L, D]) -> (O: f32[L, D]) {
+  compute {
+    kt[d: D, j: L] = K[j, d]
+    sc[i: L, j: L] = sum[d: D](Q[i, d] * kt[d, j])
+    m[i: L] = max[j: L](sc[i, j])
+    p[i: L, j: L] = exp(sc[i, j] - m[i])
+    s[i: L] = sum[j: L](p[i, j])
+    O[i, d] = sum[j: L](p[i, j] * V[j, d]) / s[i]
+  }
+}""",
+    "arg": """kernel k[M=6, C=21](X: f32[M, C], n: s32[M]) -> (I: s32[M], J: s32[M], T: f32[M]) {
+  compute {
+    I[m] = argmax[c: C](X[m, c])
+    J[m] = argmin[c: C where c >= clamp(n[m], 0, 3)](X[m, c] * X[m, c])
+    T[m] = edge(X[m, I[m]]) + edge(X[m, J[m]])
+  }
+}""",
+    "ragged": """kernel k[M=9, E=12](ptr: s32[M+1], col: s32[E], v: f32[E], x: f32[M]) -> (y: f32[M], z: f32[M]) {
+  compute {
+    y[i] = sum[e: clamp(ptr[i], 0, E) .. clamp(ptr[i+1], 0, E)](v[e] * edge(x[col[e]]))
+    z[i] = sum[k: 0..i+1 where k % 2 == 0](x[k] * x[i - k])
+  }
+}""",
+    "scatter": """kernel k[L=14, V=6, D=9](idx: s32[L], x: f32[L, D], c: f32[V, D]) -> (h: s32[V], a: f32[V, D], u: f32[V, D]) {
+  compute {
+    h[v] = sum[p: L where idx[p] == v](1)
+    a[v, d] = sum[p: L where idx[p] == v and p % 3 != 0](x[p, d])
+    src[v: V] = max[p: L where idx[p] == v](p)
+    u[v, d] = pad(x[src[v], d], c[v, d])
+  }
+}""",
+    "lstm": """kernel k[L=4, I=3, H=5](x: f32[L, I], Wx: const f32[4*H, I], Wh: const f32[4*H, H]) -> (h: f32[L, H]) {
+  compute {
+    zx[t: L, g: 4*H] = sum[k: I](Wx[g, k] * x[t, k])
+    seq t: L {
+      z[g: 4*H] = zx[t, g] + sum[k: H](Wh[g, k] * pad(h[t-1, k], 0))
+      c[t, j: H] = sigmoid(z[H + j]) * pad(c[t-1, j], 0) + sigmoid(z[j]) * tanh(z[2*H + j])
+      h[t, j: H] = sigmoid(z[3*H + j]) * tanh(c[t, j])
+    }
+  }
+}""",
+    "scan": """kernel k[B=3, L=6, N=5](x: f32[B, L, N], g: f32[B, L]) -> (y: f32[B, L], last: f32[B, N]) {
+  compute {
+    each b: B { seq t: L reversed {
+      u[n: N] = x[b, t, n] * g[b, t]
+      h[b, t, n: N] = u[n] + 0.5 * pad(h[b, t+1, n], 1.0) - 0.1 * pad(h[b, t+2, N - 1 - n], 0)
+      y[b, t] = sum[n: N](h[b, t, n] * u[n])
+    } }
+    last[b, n] = h[b, 0, n]
+  }
+}""",
+    "integers": """kernel k[M=7, K=9, N=10](X: s8[M, K], W: const s8[K, N], z: s32[1], sc: const f32[N]) -> (Y: s8[M, N], S: u32[M]) {
+  compute {
+    xi[m: M, k: K] = X[m, k] - z[0]
+    acc[m: M, n: N] = sum[k: K](xi[m, k] * W[k, n])
+    Y[m, n] = s8(clip(rne(acc[m, n] * sc[n]) + z[0], -128, 127))
+    S[m] = sum[k: K](u32(X[m, k]) * 2654435761)
+  }
+}""",
+    "half": """kernel k[M=6, K=20, N=9](X: f16[M, K], W: const f16[K, N]) -> (Y: f16[M, N], Z: f16[M]) {
+  compute {
+    a[m: M, n: N] = sum[k: K](X[m, k] * W[k, n])
+    b: f16[m: M, n: N] = a[m, n] * 0.5
+    Y[m, n] = b[m, n] + 1
+    Z[m] = max[n: N](b[m, n])
+  }
+}""",
+    "shapes": """kernel k[H=5, W=6, R=2](t: f32[R*R, H, W], b: f32[R*R]) -> (y: f32[H*R, W*R], n: f32[H, W], m: bool[H]) {
+  compute {
+    s[c: R*R, i: H, j: W] = t[c, i, j] * 2 + b[c]
+    y[i, j] = s[(i % R)*R + j % R, i // R, j // R]
+    n[i, j] = edge(t[0, i - 1, j + 1]) + (t[1, i, j] if j < 3 else pad(t[2, i + 2, j - 3], 7))
+    m[i] = any[j: W](t[0, i, j] > 1.2) and all[j: W](t[1, i, j] > -9)
+  }
+}""",
+    "layers": """template fc(x, w) -> (o) { o[n: dim(w, 0)] = tanh(sum[k: dim(w, 1)](w[n, k] * x[k])) }
+kernel k[N=6, L=3](x: f32[N], w: const f32[L, N, N], v: const f32[N, N]) -> (y: f32[N]) {
+  compute {
+    vw[a: N, b: N] = sum[c: N](v[a, c] * v[c, b])
+    seq l: L {
+      u[i: N] = pad(z[l-1, i], x[i])
+      f = fc(u, w[l])
+      z[l, i: N] = u[i] + f[i]
+    }
+    y[i] = sum[k: N](vw[i, k] * z[L-1, k])
+  }
+}""",
+}

@@ -1,0 +1,160 @@
+"""Random schedule and memory layers for a program: often legal, often nearly so."""
+
+from __future__ import annotations
+
+import random
+
+from edgekernelbench.ir import surface
+from edgekernelbench.ir.core import Program, Reduce, Stage
+from edgekernelbench.ir.surface import LayoutLine, LoopsLine, Name, Num, Piece, PlaceLine, Ref
+from edgekernelbench.lowering.graph import Graph, build_graph
+from edgekernelbench.lowering.normalize import normalize
+from edgekernelbench.lowering.passes.inline import refusal
+
+
+def random_layers(
+    program: Program, rng: random.Random
+) -> tuple[surface.ScheduleLayer, surface.MemoryLayer]:
+    graph = build_graph(normalize(program))
+    names = list(graph.places)
+    lines: list[surface.ScheduleLine] = []
+    nests: dict[str, list[Piece]] = {}
+    placed = _choose_places(graph, rng)
+    for name in names:
+        if rng.random() < 0.75 or name in placed.values():
+            nests[name] = random_nest(graph.stage(name), rng, name in placed)
+            lines.append(LoopsLine(Ref(name), tuple(nests[name])))
+    for name, target in placed.items():
+        loops = _loop_names(graph.stage(target), nests.get(target))
+        if loops:
+            lines.append(PlaceLine((Ref(name),), Ref(target), rng.choice(loops)))
+    loose = [n for n in names if n not in placed and n not in nests]
+    loose = [n for n in loose if refusal(graph, n) is None or rng.random() < 0.1]
+    if loose and rng.random() < 0.3:
+        lines.append(surface.InlineLine((Ref(rng.choice(loose)),)))
+    rng.shuffle(lines)
+    layouts = _random_layouts(program, graph, rng)
+    return surface.ScheduleLayer("cpu", tuple(lines)), surface.MemoryLayer("cpu", layouts)
+
+
+def _choose_places(graph: Graph, rng: random.Random) -> dict[str, str]:
+    """Producers into a reader, or consumers into a producer; seldom nonsense."""
+    placed: dict[str, str] = {}
+    wish = rng.choice([0.0, 0.4, 0.8, 1.0])
+    forward = rng.random() < 0.6
+    for name in graph.places:
+        if rng.random() > wish:
+            continue
+        readers, producers = graph.readers(name), graph.producers(name)
+        options = list(readers if forward else producers)
+        if rng.random() < 0.15:
+            options = [*readers, *producers]
+        if rng.random() < 0.05:
+            options = list(graph.places)
+        same = [n for n in options if graph.places[n].body == graph.places[name].body]
+        options = same if rng.random() < 0.9 else options
+        if options:
+            placed[name] = rng.choice(options)
+    return placed
+
+
+def _axes(stage: Stage) -> list[tuple[str, int, bool]]:
+    out = [(a.var.name, a.extent, False) for a in stage.axes]
+    if isinstance(stage.expr, Reduce):
+        out += [(a.var.name, a.extent, True) for a in stage.expr.axes]
+    return out
+
+
+def random_nest(stage: Stage, rng: random.Random, placed: bool) -> list[Piece]:
+    """A permutation of split axes with annotations."""
+    axes = _axes(stage)
+    kinds = {name: reduction for name, _, reduction in axes}
+    pool: list[tuple[str, int]] = []
+    for name, extent, _ in axes:
+        left = extent
+        while left > 1 and rng.random() < 0.45:
+            left = rng.choice([s for s in (2, 3, 4, 5, 7, 8, 16) if s < left] or [1])
+            pool.append((name, left))
+        pool.append((name, 0))
+    if rng.random() < 0.6:
+        pool.sort(key=lambda p: (kinds[p[0]], rng.random()))  # spatial loops outside
+    else:
+        rng.shuffle(pool)
+    return _annotated(_in_order(pool), kinds, rng, placed, _ragged(stage))
+
+
+def _ragged(stage: Stage) -> set[str]:
+    if not isinstance(stage.expr, Reduce):
+        return set()
+    return {a.var.name for a in stage.expr.axes if not a.is_constant}
+
+
+def _in_order(pool: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Steps of each axis from large to small, keeping the places of the axis in the nest."""
+    steps: dict[str, list[int]] = {}
+    for name, step in pool:
+        steps.setdefault(name, []).append(step)
+    for found in steps.values():
+        found.sort(key=lambda s: -s if s else 1)
+    return [(name, steps[name].pop(0)) for name, _ in pool]
+
+
+def _annotated(
+    pool: list[tuple[str, int]],
+    kinds: dict[str, bool],
+    rng: random.Random,
+    placed: bool,
+    ragged: set[str],
+) -> list[Piece]:
+    vector = rng.random() < 0.7
+    if vector and pool:  # some last piece becomes the innermost loop
+        at = rng.choice([k for k, (_, step) in enumerate(pool) if step == 0])
+        pool = [*pool[:at], *pool[at + 1 :], pool[at]]
+    parallel = 0 if placed or rng.random() < 0.4 else rng.randint(1, 2)
+    out: list[Piece] = []
+    inside = False
+    for k, (name, step) in enumerate(pool):
+        mark: surface.Annotation | None = None
+        inside = inside or kinds[name]
+        if vector and k == len(pool) - 1:
+            mark = "vectorize"
+        elif k < parallel and not kinds[name]:
+            mark = "parallel"
+        elif name not in ragged and rng.random() < (0.5 if inside else 0.15):
+            mark = "unroll"
+        out.append(Piece(mark, name, Num(step) if step else None))
+    return out
+
+
+def _loop_names(stage: Stage, nest: list[Piece] | None) -> list[str]:
+    if nest is None:
+        return [name for name, _, _ in _axes(stage)]
+    counts: dict[str, int] = {}
+    out = []
+    for piece in nest[:-1] if nest[-1].annotation == "vectorize" else nest:
+        several = sum(p.axis == piece.axis for p in nest) > 1
+        rank = counts.get(piece.axis, 0)
+        counts[piece.axis] = rank + 1
+        out.append(f"{piece.axis}{rank}" if several else piece.axis)
+    return out
+
+
+def _random_layouts(
+    program: Program, graph: Graph, rng: random.Random
+) -> tuple[LayoutLine, ...]:
+    tensors = [*program.inputs, *(p.stage.tensor for p in graph.places.values())]
+    lines = []
+    for tensor in tensors:
+        if not tensor.shape or tensor.kind == "output" or rng.random() > 0.3:
+            continue
+        axes = tuple(f"d{k}" for k in range(len(tensor.shape)))
+        order = list(axes)
+        rng.shuffle(order)
+        target: list[surface.Expr] = [Name(a) for a in order]
+        if rng.random() < 0.6:
+            axis, tile = rng.choice(axes), rng.choice([2, 3, 4, 8])
+            at = order.index(axis)
+            target[at] = surface.Binary("//", Name(axis), Num(tile))
+            target.append(surface.Binary("%", Name(axis), Num(tile)))
+        lines.append(LayoutLine(Ref(tensor.name), axes, tuple(target)))
+    return tuple(lines)
