@@ -84,7 +84,8 @@ def found(body: str) -> list[tuple[str, int, int, str]]:
     for item in checked.diagnostics:
         if item.severity == "error":
             line, column, _ = locate(text, item.span.start) if item.span else (0, 0, "")
-            out.append((item.rule.code, line, column, item.message + " | " + " | ".join(item.help)))
+            text = " | ".join((item.message, *item.help, *item.notes))
+            out.append((item.rule.code, line, column, text))
     return out
 
 
@@ -95,7 +96,7 @@ REFUSED: list[tuple[str, str, int, int, str]] = [
     ("y[i, j] = x[i + j, j]", "E300", 2, 11, "0..3, the range of `x` (dimension 0)"),
     ("y[i, j] = x[j, j]", "E300", 2, 11, "`edge(x[j, j])`"),
     ("y[i, j] = x[i, 2*j - 5]", "E300", 2, 11, "x[i, 2 * j - 5]"),
-    ("y[i, j] = x[i, j - 1] * (j > 0)", "E300", 2, 11, "is -1 for j = 0"),
+    ("y[i, j] = x[i, j - 1] * (j > 0)", "E300", 2, 11, "the factor `(j > 0)` is no guard"),
     ("y[i, j] = x[idx[i], j]", "E300", 2, 11, "`edge(x[idx[i], j])`"),
     ("y[i, j] = x[max(idx[i], 0), j]", "E300", 2, 11, "max(idx[i], 0)"),
     ("y[i, j] = x[b[i], j]", "E300", 2, 11, "it is 255 for b[i] = 255"),
@@ -117,6 +118,12 @@ REFUSED: list[tuple[str, str, int, int, str]] = [
     ("y[i, j] = { let p = i - 1  return x[p, j] }", "E300", 2, 35, "p"),
     ("y[i, j] = { let v = x[i - 1, j]  return v if i > 0 else 0 }", "E300", 2, 21, "-1"),
     ("table T: s32[2] = [0, 4]\ny[i, j] = x[T[i % 2], j]", "E300", 3, 11, "it is 4"),
+    ("a = argmax[p: M, q: N](x[p, q])\ny[i, j] = x[i, a]", "E300", 3, 11, "last axis is `p % 6`"),
+    (
+        "a[i: M] = argmax[p: N where x[i, p] > 0](x[i, p])\ny[i, j] = x[i, a[i]]",
+        "E300", 3, 11, "yields -1 where its `where`",
+    ),
+    ("seq t: M { h[t] = pad(h[t+1], 0) + f[t] }\ny[i, j] = h[i]", "E321", 2, 23, "reversed {`"),
     # overflow
     ("y[i, j] = x[min(abs(idx[i]), 3), j]", "E301", 2, 11, "`abs(idx[i])` may overflow s32"),
     ("y[i, j] = x[clamp(idx[i] * idx[i], 0, 3), j]", "E301", 2, 11, "may overflow s32"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
 from edgekernelbench.ir import core
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
@@ -28,7 +30,7 @@ def cast(cx: Context, expr: core.Expr, dtype: DType, span: Span) -> core.Expr:
     if expr.dtype is dtype:
         return expr
     match expr:
-        case core.Const():
+        case core.Const() if _is_exact(expr):
             return const(convert(expr.value, dtype), dtype, span)
         case core.Select() if is_choice(expr):
             then, other = cast(cx, expr.then, dtype, span), cast(cx, expr.other, dtype, span)
@@ -36,6 +38,14 @@ def cast(cx: Context, expr: core.Expr, dtype: DType, span: Span) -> core.Expr:
             return core.Select(expr.cond, then, other, dtype, expr.border, expr.span)
     cx.count(span)
     return core.Cast(expr, dtype, span)
+
+
+def _is_exact(expr: core.Const) -> bool:
+    """A constant that its own dtype represents: a cast to another may be computed here."""
+    if not expr.dtype.is_float:
+        return True
+    with np.errstate(over="ignore"):
+        return float(expr.dtype.numpy.type(expr.value)) == expr.value
 
 
 def convert(value: int | float | bool, dtype: DType) -> int | float | bool:

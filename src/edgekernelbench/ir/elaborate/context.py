@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.bounds import NOTHING, Facts, Prover, Ranges
@@ -46,8 +46,7 @@ class Body(Protocol):
     defined: dict[str, Span]
 
 
-class ExprElaborator(Protocol):
-    def __call__(self, cx: Context, scope: Scope, expr: surface.Expr) -> Value: ...
+ExprHandler = Callable[["Context", Scope, Any], Value]
 
 
 class Context:
@@ -70,7 +69,7 @@ class Context:
         lows: lowest written indices of histories over loops that do not start at 0.
     """
 
-    def __init__(self, report: Report, expr: ExprElaborator) -> None:
+    def __init__(self, report: Report, handlers: Mapping[type, ExprHandler]) -> None:
         self.report = report
         self.ranges = Ranges()
         self.prover = Prover(self.ranges)
@@ -90,7 +89,8 @@ class Context:
         self.loop_depth = 0
         self.stage_count = 0
         self.total_bytes = 0
-        self._expr = expr
+        self._handlers = handlers
+        self._depths: dict[int, tuple[core.Expr, int]] = {}
         self._next_uid = 0
         self._nodes = 0
         self._depth = 0
@@ -100,18 +100,38 @@ class Context:
         return self._next_uid
 
     def expr(self, scope: Scope, expr: surface.Expr) -> Value:
-        """Elaborates a subexpression; nesting is limited over all macros together."""
+        """Elaborates a subexpression. Nesting is limited over all macros together, so that no
+        text makes any pass recurse too deep."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self.stop(
-                f"expressions nest more than {MAX_DEPTH} deep here, macros included",
-                expr.span,
-                ["compute a part in a stage of its own"],
-            )
-        try:
-            return self._expr(self, scope, expr)
-        finally:
-            self._depth -= 1
+            self._too_deep(expr.span)
+        value = self._handlers[type(expr)](self, scope, expr)
+        if isinstance(value, core.Expr) and self._depth_of(value) > MAX_DEPTH:
+            self._too_deep(expr.span)
+        self._depth -= 1
+        return value
+
+    def _too_deep(self, span: Span) -> None:
+        self.stop(
+            f"expressions nest more than {MAX_DEPTH} deep here, macros included",
+            span,
+            ["compute a part in a stage of its own"],
+        )
+
+    def _depth_of(self, expr: core.Expr) -> int:
+        """Nesting of a core expression, without recursion; each node is looked at once."""
+        stack = [expr]
+        while stack:
+            top = stack[-1]
+            below = core.children(top)
+            missing = [e for e in below if id(e) not in self._depths]
+            if missing:
+                stack += missing
+                continue
+            depth = 1 + max((self._depths[id(e)][1] for e in below), default=0)
+            self._depths[id(top)] = (top, depth)
+            stack.pop()
+        return self._depths[id(expr)][1]
 
     def is_safe(self, expr: core.Expr) -> bool:
         """True when no signed arithmetic in ``expr`` can overflow here."""

@@ -10,7 +10,7 @@ from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.elaborate import coerce, header, rules
 from edgekernelbench.ir.elaborate.bodies import function, run_body
 from edgekernelbench.ir.elaborate.context import Context, LimitExceeded
-from edgekernelbench.ir.elaborate.exprs import elaborate_expr
+from edgekernelbench.ir.elaborate.exprs import HANDLERS
 from edgekernelbench.ir.elaborate.stages import Body
 from edgekernelbench.ir.elaborate.tables import table
 from edgekernelbench.ir.elaborate.values import Scope
@@ -38,7 +38,7 @@ def elaborate(
     for what the text says.
     """
     report = Report()
-    cx = Context(report, elaborate_expr)
+    cx = Context(report, HANDLERS)
     program = None
     try:
         program = _program(cx, kernel, sizes or {})

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.elaborate import build, calls, coerce, names, ops, reads, reductions, rules
-from edgekernelbench.ir.elaborate.context import Context
+from edgekernelbench.ir.elaborate.context import Context, ExprHandler
 from edgekernelbench.ir.elaborate.hold import Lets
 from edgekernelbench.ir.elaborate.values import (
     POISON,
@@ -20,40 +18,20 @@ from edgekernelbench.ir.elaborate.values import (
 )
 
 
-def elaborate_expr(cx: Context, scope: Scope, expr: surface.Expr) -> Value:
-    """The value of an expression; errors are reported once and yield poison."""
-    match expr:
-        case surface.Num():
-            return Number(expr.value)
-        case surface.Name():
-            return names.lookup(cx, scope, expr)
-        case surface.Index():
-            return reads.subscript(cx, scope, expr)
-        case surface.Call():
-            return calls.call(cx, scope, expr)
-        case surface.CastExpr():
-            return ops.convert(cx, calls.scalar(cx, scope, expr.arg), expr.dtype, expr.span)
-        case surface.Reduction():
-            return reductions.reduction(cx, scope, expr)
-        case surface.Unary():
-            return _unary(cx, scope, expr)
-        case surface.Binary():
-            return _binary(cx, scope, expr)
-        case surface.Compare():
-            return _compare(cx, scope, expr)
-        case surface.IfExpr():
-            return _if(cx, scope, expr)
-        case surface.TupleExpr():
-            return _tuple(cx, scope, expr)
-        case surface.BlockExpr():
-            return _block(cx, scope, expr)
-        case surface.ListExpr():
-            return cx.error(
-                rules.TABLE, "a list is the value of a `table`, nothing else", expr.span
-            )
-        case surface.Hole():
-            return cx.error(rules.NOT_CONSTANT, "a hole stands only in schedules", expr.span)
-    assert_never(expr)
+def _number(cx: Context, scope: Scope, expr: surface.Num) -> Value:
+    return Number(expr.value)
+
+
+def _cast(cx: Context, scope: Scope, expr: surface.CastExpr) -> Value:
+    return ops.convert(cx, calls.scalar(cx, scope, expr.arg), expr.dtype, expr.span)
+
+
+def _list(cx: Context, scope: Scope, expr: surface.ListExpr) -> Value:
+    return cx.error(rules.TABLE, "a list is the value of a `table`, nothing else", expr.span)
+
+
+def _hole(cx: Context, scope: Scope, expr: surface.Hole) -> Value:
+    return cx.error(rules.NOT_CONSTANT, "a hole stands only in schedules", expr.span)
 
 
 def _unary(cx: Context, scope: Scope, expr: surface.Unary) -> Value:
@@ -163,6 +141,25 @@ def _bind_tuple(cx: Context, lets: Lets, scope: Scope, let: surface.BlockLet, va
     lets.items += value.lets
     for name, item in zip(let.names, value.items, strict=True):
         scope.names[name] = _bound(cx, lets, name, item, let.value)
+
+
+HANDLERS: dict[type, ExprHandler] = {
+    surface.Num: _number,
+    surface.Name: names.lookup,
+    surface.Index: reads.subscript,
+    surface.Call: calls.call,
+    surface.CastExpr: _cast,
+    surface.Reduction: reductions.reduction,
+    surface.Unary: _unary,
+    surface.Binary: _binary,
+    surface.Compare: _compare,
+    surface.IfExpr: _if,
+    surface.TupleExpr: _tuple,
+    surface.BlockExpr: _block,
+    surface.ListExpr: _list,
+    surface.Hole: _hole,
+}
+"""How each node of the surface is elaborated; errors are reported once and yield poison."""
 
 
 # ---------------------------------------------------------------- compile-time numbers

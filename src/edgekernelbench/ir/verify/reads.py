@@ -8,6 +8,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import Facts, Prover
 from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.ir.verify import rules
+from edgekernelbench.ir.verify.advice import argmax_notes, condition, earlier, ways
 from edgekernelbench.ir.verify.order import Writer, finished, lost_loop
 from edgekernelbench.ir.verify.sample import counterexample
 from edgekernelbench.ir.verify.text import read, show
@@ -88,8 +89,8 @@ class Reads:
             rules.OUT_OF_BOUNDS,
             message,
             load.span,
-            _ways(load, _condition(index, low, high, wrong), writer),
-            self._notes(site),
+            ways(load, condition(index, low, high, wrong), writer),
+            [*self._notes(site), *argmax_notes(index, self._writers)],
         )
 
     def _with_dropped(self, site: Site) -> Facts:
@@ -159,9 +160,18 @@ class Reads:
             return False
         self._report.error(
             rules.NOT_FINISHED, self._why_unfinished(load, writer, reader), load.span,
-            _earlier(load, writer),
+            earlier(load, writer, self._later(load, writer, site)),
         )  # fmt: skip
         return False
+
+    def _later(self, load: core.Load, writer: Writer, site: Site) -> core.Loop | None:
+        """The upward loop of which a later iteration is read."""
+        for loop in writer.loops:
+            if loop.var in writer.stage.lhs and loop.kind == "seq" and not loop.reverse:
+                now, index = core.VarRef(loop.var), load.indices[writer.dimension(loop)]
+                if self._prover.not_above(now, index, 1, site.facts):
+                    return loop
+        return None
 
     def _why_unfinished(self, load: core.Load, writer: Writer, reader: Writer) -> str:
         text = read(load)
@@ -198,45 +208,3 @@ def _lows(load: core.Load, writer: Writer | None) -> list[int]:
             if loop.var in writer.stage.lhs:
                 lows[writer.dimension(loop)] = loop.lo
     return lows
-
-
-def _condition(index: core.Expr, low: int, high: int, wrong: int | None) -> str:
-    """The range test that an index lacks; half of it where its other half never fails."""
-    text = show(index)
-    data = any(isinstance(node, core.Load) for node in core.walk(index))
-    if wrong is None or data:
-        return f"{low} <= {text} <= {high}"
-    return f"{text} >= {low}" if wrong < low else f"{text} <= {high}"
-
-
-def _ways(load: core.Load, condition: str, writer: Writer | None) -> list[str]:
-    text = read(load)
-    if writer is not None and writer.kept:
-        return [
-            f"`pad({text}, initial)` is the initial value where there is no such iteration",
-            f"or a condition: `{text} if {condition} else initial`",
-        ]
-    return [
-        f"`pad({text}, 0)` is 0 where an index is out of range",
-        f"`edge({text})` clamps every index to the border",
-        f"or a condition: `{text} if {condition} else 0`",
-    ]
-
-
-def _earlier(load: core.Load, writer: Writer) -> list[str]:
-    loops = [loop for loop in writer.loops if loop.var in writer.stage.lhs]
-    sequential = [loop for loop in loops if loop.kind == "seq"]
-    if not sequential:
-        if writer.loops:
-            return ["iterations of `each` are independent; use `seq` for a recurrence"]
-        return ["use a reduction, or a `seq` loop with a history: `h[t, i: N] = ... h[t - 1, i]`"]
-    loop = sequential[-1]
-    step = f"{loop.var.name} {'+' if loop.reverse else '-'} 1"
-    indices = [show(i) for i in load.indices]
-    indices[writer.dimension(loop)] = step
-    way = (
-        "runs downwards: earlier iterations have larger indices" if loop.reverse else "runs upwards"
-    )
-    return [
-        f"`pad({load.tensor.name}[{', '.join(indices)}], initial)`; `seq {loop.var.name}` {way}"
-    ]
