@@ -81,7 +81,7 @@ def _build_library(module: nest.Module, target: Target, library: Path) -> None:
 
     tvm_target = build.tvm_target(target)
     lowered = build.lower(emit_module(module), tvm_target)
-    build.link(build.generate(lowered, tvm_target), library)
+    build.link(build.generate(lowered, tvm_target), library, target.mtriple)
 
 
 def internal_error(error: Exception) -> Diagnostic:

