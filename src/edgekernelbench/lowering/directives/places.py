@@ -9,7 +9,7 @@ from edgekernelbench.ir.core import Loop
 from edgekernelbench.ir.diagnostics import Report, Span
 from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
-from edgekernelbench.lowering.emit.body import Circular, body_order
+from edgekernelbench.lowering.emit.order import Circular, body_order
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.plan import Attach, Plan, StagePlan
