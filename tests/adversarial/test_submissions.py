@@ -20,6 +20,9 @@ CASES = {
     "deep": (TASK.kernel("Y[i, j] = " + "(" * 50_000 + "1" + ")" * 50_000), "invalid_ir"),
     "long": (TASK.kernel("Y[i, j] = " + " + ".join(["b[j]"] * 200_000)), "invalid_ir"),
     "minus": ("-" * 1_000_000, "invalid_ir"),
+    "100 MB": ("a" * 100_000_000, "invalid_ir"),
+    "lone surrogate": (RIGHT.replace("relu", "re\ud800lu"), "invalid_ir"),
+    "surrogate in a comment": ("# \udfff\n" + TASK.kernel("Y[i, j] = 0"), None),
     "null bytes": (RIGHT.replace("relu", "re\0lu"), "invalid_ir"),
     # another interface
     "other dtype": (RIGHT.replace("Y: f32[M, N]", "Y: f16[M, N]"), "wrong_shape_or_dtype"),

@@ -34,6 +34,9 @@ from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.targets.model import Target
 
 _MANIFEST_CAP = 64 << 20
+_MAX_TEXT = 4 << 20
+"""Characters of a text that are handed on: far more than the parser accepts, so that it refuses
+what was cut."""
 _REPLY_CAP = 4 << 20
 
 _Form = TypeVar("_Form", bound=BaseModel)
@@ -80,7 +83,7 @@ class Builder:
             ChildLost: when the compile child gives no usable answer.
         """
         job = KernelJob(
-            text=text,
+            text=text[:_MAX_TEXT],
             interface=interface,
             target=self._target,
             compiler=self._machinery.compiler,

@@ -12,7 +12,7 @@ from edgekernelbench.baselines.registry import load_baseline
 from edgekernelbench.evaluator.contestant import Contestant, Failure, Program
 from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.model import BaselineResult, BaselineStatus
-from edgekernelbench.evaluator.task import EvalTask, Pool, materials
+from edgekernelbench.evaluator.task import EvalTask, InvalidReference, Pool, materials
 
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.evaluator import Evaluator
@@ -76,9 +76,12 @@ class Rivals:
                 yield rival
 
     def _build(self, rival: Rival) -> None:
-        if self._materials is None:
-            self._materials = materials(self._task)
         rival.tries += 1
+        try:
+            self._materials = self._materials or materials(self._task)
+        except InvalidReference as error:
+            rival.fails("failed", str(error), lasting=True)
+            return
         module = self._evaluator.machinery.baselines[rival.name]
         reason = load_baseline(module).available(self._materials, self._evaluator.target)
         if reason is not None:
@@ -109,8 +112,8 @@ class Rivals:
         try:
             limit = self._evaluator.settings.baseline_compile_s
             contestant.bind(pool, random.getrandbits(64), limit)
-        except Failure as failure:
-            rival.fails("failed", failure.detail)
+        except (Failure, InvalidReference) as error:
+            rival.fails("failed", str(error))
             return False
         return True
 

@@ -74,7 +74,7 @@ def ports(task: EvalTask) -> tuple[Port, ...]:
 
 
 class InvalidReference(Exception):
-    """The task's own inputs or truth are unusable; says which and why."""
+    """The task's own inputs, truth or twin are unusable; says which and why."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,14 @@ class Pool:
         self._twin_of = (task, drawn)
 
     def twin(self) -> Sealed | None:
-        """The ONNX twin with this pool's constants, serialized; made when first asked for."""
+        """The ONNX twin with this pool's constants, serialized; made when first asked for.
+
+        Raises:
+            InvalidReference: it cannot be made.
+        """
         if self._twin is None:
             task, drawn = self._twin_of
-            model = task.twin(drawn)
+            model = _model(task, drawn)
             if model is not None:
                 self._twin = Sealed(model.SerializeToString())
         return self._twin
@@ -152,13 +156,24 @@ def _truth(task: EvalTask, inputs: Arrays) -> Arrays:
     return truth
 
 
+def _model(task: EvalTask, inputs: Arrays) -> Any:
+    try:
+        return task.twin(inputs)
+    except Exception as error:
+        raise InvalidReference(f"the ONNX twin cannot be made: {error}") from error
+
+
 def materials(task: EvalTask) -> Materials:
-    """What baselines are built from. The twin's constants are one draw under a fixed seed."""
+    """What baselines are built from. The twin's constants are one draw under a fixed seed.
+
+    Raises:
+        InvalidReference: inputs cannot be drawn, or the twin cannot be made.
+    """
     try:
         canonical = task.canonical()
     except FileNotFoundError:
         canonical = None
-    model = task.twin(task.inputs(0, 0))
+    model = _model(task, _draw(task, 0, 0))
     return Materials(
         workload=task.id,
         header=task.header(),
