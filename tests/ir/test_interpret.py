@@ -12,7 +12,7 @@ import pytest
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.elaborate import elaborate
-from edgekernelbench.ir.interpret import InterpretError, interpret
+from edgekernelbench.ir.interpret import InterpretError, interpret, limits
 from edgekernelbench.ir.parse import parse
 
 S32, F32, BOOL = DType.S32, DType.F32, DType.BOOL
@@ -210,6 +210,44 @@ def test_u32_sums_wrap() -> None:
     assert (run(p, a=a, b=b) == want).all()
 
 
+def test_sums_and_differences_of_products() -> None:
+    """A complex product: each part is a sum of two matrix products."""
+    body = """re[i, j] = sum[k: 40](a[i, k] * c[k, j] - b[i, k] * d[k, j])
+              im[i, j] = sum[k: 40](-(a[i, k] * d[k, j]) - b[i, k] * c[k, j] + 0.5)"""
+    p = kernel(
+        "a: f32[30, 40], b: f32[30, 40], c: f32[40, 30], d: f32[40, 30]",
+        "re: f32[30, 30], im: f32[30, 30]",
+        body,
+    )
+    rng = np.random.default_rng(0)
+    a, b, c, d = (rng.normal(size=s) for s in ((30, 40), (30, 40), (40, 30), (40, 30)))
+    got = interpret(p, {"a": a, "b": b, "c": c, "d": d})
+    np.testing.assert_allclose(got["re"], a @ c - b @ d, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(got["im"], 20 - a @ d - b @ c, rtol=1e-9, atol=1e-12)
+
+
+def test_ties_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "y[i] = argmax[k: 6, l: 5](x[k, l] * i)  z[i] = argmin[k: 6, l: 5](x[k, l] * i)"
+    p = kernel("x: s32[6, 5]", "y: s32[3], z: s32[3]", body)
+    x = np.random.default_rng(2).integers(0, 3, (6, 5)).astype(np.int32)
+    for lanes in (1, 2, 7, 11, 20):
+        monkeypatch.setattr(limits, "PLAIN_LANES", lanes)
+        monkeypatch.setattr(limits, "LEAST_LANES", lanes)
+        got = interpret(p, {"x": x})
+        assert got["y"].tolist() == [0, x.argmax(), x.argmax()]
+        assert got["z"].tolist() == [0, x.argmin(), x.argmin()]
+
+
+def test_reductions_ahead_of_a_stage_are_cut_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PLAIN_LANES", 24)
+    monkeypatch.setattr(limits, "LEAST_LANES", 24)
+    body = "each c: 5 { y[c, j: 9, i: 6] = x[c, j] + sum[k: 9](x[c, k] * i) }"
+    p = kernel("x: f32[5, 9]", "y: f32[5, 9, 6]", body)
+    x = np.random.default_rng(0).normal(size=(5, 9))
+    want = x[:, :, None] + x.sum(1)[:, None, None] * np.arange(6)
+    np.testing.assert_allclose(run(p, x=x), want, rtol=1e-9, atol=1e-12)
+
+
 # ---------------------------------------------------------------- loops
 def test_each_iterations_are_kept_apart() -> None:
     body = """each c: C { seq t: 4 {
@@ -226,9 +264,9 @@ def test_each_iterations_are_kept_apart() -> None:
         np.testing.assert_allclose(got, h[:, :, 1] - z[:, :, 0])
 
 
-def test_each_that_needs_much_private_memory_runs_in_pieces(monkeypatch) -> None:
-    from edgekernelbench.ir.interpret import limits
-
+def test_each_that_needs_much_private_memory_runs_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     body = "each c: 50 { z[k: 8] = x[c] * k\n y[c] = sum[k: 8](z[k]) }"
     p = kernel("x: f32[50]", "y: f32[50]", body)
     x = np.random.default_rng(0).normal(size=50)

@@ -117,6 +117,27 @@ def test_equal_reductions_share_a_stage() -> None:
     assert list(shapes(p)) == ["y.sum", "y.sum1", "y"]
 
 
+DIFFERENT = [
+    "x[k, i] + z[k, i]", "x[k, i] * z[k, i]", "z[k, i] + x[k, i]", "x[k, j] + z[k, i]",
+    "x[i, k] + z[k, i]", "x[k, i] + z[k, i] + 1", "x[k, i] + z[k, i] + 2", "x[k, k] + z[k, i]",
+    "exp(x[k, i]) + z[k, i]", "tanh(x[k, i]) + z[k, i]", "-x[k, i] + z[k, i]",
+    "(x[k, i] if i < j else z[k, i])", "(x[k, i] if i <= j else z[k, i])", "f64(x[k, i])",
+]  # fmt: skip
+
+
+def test_different_reductions_do_not_share() -> None:
+    terms = [f"sum[k: 4]({body})" for body in DIFFERENT]
+    terms += ["sum[k: 3](x[k, i] + z[k, i])", "sum[k: 4 where k != i](x[k, i] + z[k, i])"]
+    terms += ["sum[k: 0..i](x[k, i] + z[k, i])", "sum[k: i..4](x[k, i] + z[k, i])"]
+    terms += ["max[k: 4](x[k, i] + z[k, i])"]
+    p = normal(f"y[i, j] = {' + '.join(terms)}", "x: f32[4, 4], z: f32[4, 4]", "y: f32[4, 4]")
+    assert len(shapes(p)) == len(terms) + 1
+    twice = normal(
+        f"y[i, j] = {' + '.join(terms * 2)}", "x: f32[4, 4], z: f32[4, 4]", "y: f32[4, 4]"
+    )
+    assert shapes(twice).keys() == shapes(p).keys()
+
+
 def test_a_taken_name_is_skipped() -> None:
     text = """template t(x) -> (o) {
       max1 = x[0, 0]
