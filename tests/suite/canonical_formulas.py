@@ -26,7 +26,7 @@ def formula(function: Formula) -> Formula:
 
 # ---------------------------------------------------------------- shared pieces
 def _sig(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
+    return np.exp(-np.logaddexp(0, -x))
 
 
 def _silu(x: np.ndarray) -> np.ndarray:
