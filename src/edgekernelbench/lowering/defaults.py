@@ -8,7 +8,9 @@
 3. A reduction whose reads run along its last reduction axis (row sums, dot products) is done with
    SIMD partial results, several neighbouring results at a time where they share a read.
 4. Every other reduction is one scalar accumulation per element.
-5. The outermost loops run on all cores when a stage takes more than 200,000 weighted operations
+5. A reduction whose condition compares an axis with data (``where idx[p] == v``) is a scatter: one
+   pass over the elements, each of which goes where it lands.
+6. The outermost loops run on all cores when a stage takes more than 200,000 weighted operations
    (a transcendental function counts ten) and is not inside a loop of the program.
 """
 
@@ -20,7 +22,7 @@ from edgekernelbench.ir.core import Stage, Var
 from edgekernelbench.lowering.access import Access, Stride, accesses, work
 from edgekernelbench.lowering.emit.lanes import map_lanes, native_lanes
 from edgekernelbench.lowering.expr.rewrite import free_vars
-from edgekernelbench.lowering.plan import Part, Piece, name_pieces, own_axes, reduce_axes
+from edgekernelbench.lowering.plan import Part, Piece, Scatter, name_pieces, own_axes, reduce_axes
 from edgekernelbench.targets.model import Target
 
 PARALLEL_WORK = 200_000
@@ -56,6 +58,19 @@ def default_pieces(stage: Stage, target: Target, situation: Situation) -> tuple[
     if alone and target.threads > 1 and work(stage) >= PARALLEL_WORK:
         items = _threaded(items, {**spatial, **{v: a.extent for v, a in inner.items()}}, target)
     return name_pieces(items)
+
+
+def scatter_pieces(stage: Stage, scatter: Scatter) -> tuple[Piece, ...]:
+    """The nest of a scatter: what the position depends on, then the axes it does not land on."""
+    outer = [v for v in own_axes(stage) if v in free_vars(scatter.index)]
+    free = [v for v in own_axes(stage) if v != scatter.axis and v not in outer]
+    parts = [Part(v) for v in outer] + [Part(v, reduction=True) for v in reduce_axes(stage)]
+    reads = accesses(stage)
+    for axis in free:
+        along = axis == free[-1] and axis == stage.lhs[-1] and own_axes(stage)[axis] >= MIN_LANES
+        smooth = all(s in ("contiguous", "fixed") for s in _strides(reads, axis))
+        parts.append(Part(axis, kind="vectorize" if along and smooth else "serial"))
+    return name_pieces(parts)
 
 
 def _last_axis(stage: Stage) -> Var | None:

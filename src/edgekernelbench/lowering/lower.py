@@ -138,7 +138,8 @@ class _Lowering:
         graph = build_graph(program)
         nests = resolve_nests(lines, graph, numbers, self.report)
         places = [p for p in lines.places.values() if p.stage in graph.places]
-        stages = plan_stages(graph, nests, {p.stage for p in places}, self.target)
+        placed, targets = {p.stage for p in places}, {p.target for p in places}
+        stages = plan_stages(graph, nests, placed, targets, self.target)
         attach = resolve_loops(places, stages, graph, self.report)
         parallel = parallel_loops(graph, stages, self.target)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}

@@ -58,7 +58,7 @@ class Scatter:
 
     Attributes:
         axis: the spatial axis that ``where`` compares with data.
-        index: the position that an element lands on; free of ``axis``.
+        index: the position that an element lands on; other spatial axes in it run outside.
         where: the rest of the condition, None when there is none.
     """
 

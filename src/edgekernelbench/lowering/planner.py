@@ -8,26 +8,46 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.access import work
-from edgekernelbench.lowering.defaults import PARALLEL_WORK, Situation, default_pieces
+from edgekernelbench.lowering.defaults import (
+    PARALLEL_WORK,
+    Situation,
+    default_pieces,
+    scatter_pieces,
+)
 from edgekernelbench.lowering.expr.linear import Ranges, int_const
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
+from edgekernelbench.lowering.passes.scatter import conjuncts, find_scatter
 from edgekernelbench.lowering.passes.total import total
-from edgekernelbench.lowering.plan import Piece, StagePlan
+from edgekernelbench.lowering.plan import Piece, Scatter, StagePlan
 from edgekernelbench.targets.model import Target
 
 
 def plan_stages(
-    graph: Graph, given: Mapping[str, tuple[Piece, ...]], placed: Collection[str], target: Target
+    graph: Graph,
+    given: Mapping[str, tuple[Piece, ...]],
+    placed: Collection[str],
+    targets: Collection[str],
+    target: Target,
 ) -> dict[str, StagePlan]:
-    """The nests of all stages: those given, and the default rules for the others."""
+    """The nests of all stages: those given, and the default rules for the others.
+
+    Args:
+        placed: stages computed inside others' loops.
+        targets: stages that others are placed in.
+    """
+    whole = set(graph.places) - set(placed) - set(targets)
     stages: dict[str, StagePlan] = {}
     for name, place in graph.places.items():
-        pieces = given.get(name)
+        pieces, scatter = given.get(name), None
         if pieces is None:
             situation = Situation(name in placed, bool(place.loops))
-            pieces = default_pieces(place.stage, target, situation)
-        stages[name] = stage_plan(place, pieces)
+            scatter = find_scatter(place.stage) if name in whole else None
+            if scatter is not None:
+                pieces = scatter_pieces(place.stage, scatter)
+            else:
+                pieces = default_pieces(place.stage, target, situation)
+        stages[name] = stage_plan(place, pieces, scatter)
     return stages
 
 
@@ -58,19 +78,47 @@ def parallel_loops(graph: Graph, stages: Mapping[str, StagePlan], target: Target
     )
 
 
-def stage_plan(place: Place, pieces: tuple[Piece, ...]) -> StagePlan:
+def stage_plan(
+    place: Place, pieces: tuple[Piece, ...], scatter: Scatter | None = None
+) -> StagePlan:
     """Expressions of a stage that are safe under any order of evaluation."""
     stage, ranges = place.stage, axis_ranges(place)
     if not isinstance(stage.expr, Reduce):
         return StagePlan(stage, pieces, value=total(stage.expr, ranges))
     reduce = rectified(stage.expr, pieces)
+    if scatter is not None:
+        scatter = _landing(reduce, scatter, ranges)
     eager = reduce.where is not None
     where = None if reduce.where is None else total(reduce.where, ranges)
     axes = tuple(_bounded(a, ranges) for a in reduce.axes)
     body = total(reduce.body, ranges)
     plain = Reduce(reduce.op, axes, where, body, reduce.dtype, reduce.span)
     eager_body = total(reduce.body, ranges, True) if eager else body
-    return StagePlan(stage, pieces, reduce=plain, eager_body=eager_body, eager_where=where)
+    return StagePlan(
+        stage,
+        pieces,
+        reduce=plain,
+        eager_body=eager_body,
+        eager_where=where,
+        scatter=scatter,
+    )
+
+
+def _landing(reduce: Reduce, scatter: Scatter, ranges: Ranges) -> Scatter:
+    """The scatter with safe expressions, under what `rectified` added to the condition."""
+    assert reduce.where is not None
+    rest = [e for e in conjuncts(reduce.where) if not _compares(e, scatter)]
+    where: Expr | None = None
+    for test in rest:
+        where = test if where is None else core.Binary("and", where, test, DType.BOOL)
+    safe = None if where is None else total(where, ranges, True)
+    return Scatter(scatter.axis, total(scatter.index, ranges, True, True), safe)
+
+
+def _compares(test: Expr, scatter: Scatter) -> bool:
+    axis = core.VarRef(scatter.axis)
+    sides = (axis, scatter.index), (scatter.index, axis)
+    return isinstance(test, core.Binary) and test.op == "eq" and (test.left, test.right) in sides
 
 
 def _bounded(axis: core.ReduceAxis, ranges: Ranges) -> core.ReduceAxis:

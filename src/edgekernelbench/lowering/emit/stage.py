@@ -18,6 +18,7 @@ from edgekernelbench.lowering.emit.boxes import Box, Span, image, whole, within
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import chunks, map_lanes, partial_lanes
+from edgekernelbench.lowering.emit.scatter import emit_scatter
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.emit.walk import Hook, Walker, at, plus
 from edgekernelbench.lowering.expr.linear import const_value, int_const, linear, to_expr
@@ -56,6 +57,8 @@ class Emitter:
         if plan.reduce is None:
             assert plan.value is not None
             return self._walker(plan, plan.pieces, self._map_leaf(plan), unrolled).walk(0, box)
+        if plan.scatter is not None:
+            return emit_scatter(self.ctx, plan, box)
         outer = plan.pieces[: plan.first_reduction]
         walker = self._walker(plan, outer, lambda inner, _: self._reduction(plan, inner), False)
         return walker.walk(0, box)
