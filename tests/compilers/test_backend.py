@@ -107,8 +107,12 @@ def test_accumulation_is_not_fenced_in_its_own_store() -> None:
         square = op("mul", Load(x, (i,)), Load(x, (i,)))
         return nest.Store(acc, (), op("add", Load(acc, ()), square))
 
-    body = nest.Seq((nest.Alloc(acc, "local"), nest.Store(acc, (), k(0.0, F32)), loop("serial", 8, step),
-                     nest.Store(y, (), cast(Load(acc, ()), S32))))  # fmt: skip
+    body = nest.Seq((
+        nest.Alloc(acc, "local"),
+        nest.Store(acc, (), k(0.0, F32)),
+        loop("serial", 8, step),
+        nest.Store(y, (), cast(Load(acc, ()), S32)),
+    ))  # fmt: skip
     function = nest.Function("f", (x, y), body)
     assert "acc" in find_fences((function,)).tensors
     from edgekernelbench.compilers.tvm.emit import emit_module

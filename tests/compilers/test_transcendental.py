@@ -126,3 +126,19 @@ def test_f16_is_computed_in_f32(tmp_path: Path) -> None:
     x = np.linspace(-8, 8, 1024).astype(np.float16)
     got = elementwise(tmp_path, lambda x: call("exp", cast(x, DType.F16)), {"x": x}, DType.F16)
     np.testing.assert_array_equal(got, np.exp(x.astype(np.float64)).astype(np.float16))
+
+
+def test_f32_power(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    edges = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.5, -0.5, 1e-40, -1e-40, 3e38, -3e38, 7.0,
+                      np.inf, -np.inf, np.nan], np.float32)  # fmt: skip
+    x, y = (v.ravel() for v in np.meshgrid(edges, edges))
+    some = np.abs(samples())
+    some = some[np.isfinite(some)]
+    base = rng.choice(some, 1 << 16)
+    exponent = rng.uniform(-6, 6, len(base)).astype(np.float32)
+    x, y = np.concatenate([x, base, -base]), np.concatenate([y, exponent, np.rint(exponent)])
+    got = elementwise(tmp_path, lambda x, y: op("pow", x, y), {"x": x, "y": y}, F32)
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), y.astype(np.float64))
+    assert relative_error(got, want) <= 1e-7

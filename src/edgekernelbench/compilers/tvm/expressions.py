@@ -17,7 +17,8 @@ from tvm.ir.expr import TensorLoad
 
 from edgekernelbench.compilers.tvm import scalars
 from edgekernelbench.compilers.tvm.contraction import becomes_integer, unique_nodes
-from edgekernelbench.compilers.tvm.intrinsics import call_intrinsic, power
+from edgekernelbench.compilers.tvm.intrinsics import call_intrinsic
+from edgekernelbench.compilers.tvm.powers import power
 from edgekernelbench.compilers.tvm.scalars import TExpr, tvm_dtype
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType

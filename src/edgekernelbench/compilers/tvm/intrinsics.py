@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tvm import tirx
 
-from edgekernelbench.compilers.tvm import scalars, transcendental
+from edgekernelbench.compilers.tvm import transcendental
 from edgekernelbench.compilers.tvm.scalars import Bind, TExpr, const, llvm, tvm_dtype
-from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
 
 _EXPANDED: dict[str, Callable[[TExpr, Bind], TExpr]] = {
@@ -84,49 +83,3 @@ def _sign(x: TExpr, dtype: DType, bind: Bind) -> TExpr:
     below = tirx.Select(tirx.LT(x, zero), const(-1, dtype), zero) if dtype.is_signed else zero
     value = tirx.Select(tirx.GT(x, zero), const(1, dtype), below)
     return tirx.Select(tirx.EQ(x, x), value, x) if dtype.is_float else value
-
-
-_LARGEST_EXPANDED_POWER = 64
-
-
-def power(base: TExpr, exponent: TExpr, node: core.Expr, dtype: DType, bind: Bind) -> TExpr:
-    """``base ** exponent``; ``node`` is the exponent as written.
-
-    Whole constant exponents become products (squaring). Other integer powers are computed by
-    squaring over the exponent's bits; other float powers call the C library once an element.
-    """
-    if isinstance(node, core.Const) and float(node.value).is_integer():
-        whole = int(node.value)
-        if abs(whole) <= _LARGEST_EXPANDED_POWER and (whole >= 0 or dtype.is_float):
-            value = _repeated_product(bind(base), abs(whole), dtype, bind)
-            return tirx.Div(const(1, dtype), value) if whole < 0 else value
-    if dtype.is_float:
-        return llvm(tvm_dtype(dtype), "llvm.pow", base, exponent)
-    return _integer_power(bind(base), bind(exponent), dtype, bind)
-
-
-def _multiply(a: TExpr, b: TExpr, dtype: DType) -> TExpr:
-    return scalars.wrap_u32("mul", a, b) if dtype is DType.U32 else tirx.Mul(a, b)
-
-
-def _repeated_product(base: TExpr, exponent: int, dtype: DType, bind: Bind) -> TExpr:
-    result: TExpr | None = None
-    while exponent:
-        if exponent & 1:
-            result = base if result is None else bind(_multiply(result, base, dtype))
-        exponent >>= 1
-        if exponent:
-            base = bind(_multiply(base, base, dtype))
-    return const(1, dtype) if result is None else result
-
-
-def _integer_power(base: TExpr, exponent: TExpr, dtype: DType, bind: Bind) -> TExpr:
-    """Power modulo the width by squaring; negative exponents count as 0."""
-    exponent = bind(scalars.maximum(exponent, const(0, dtype)))
-    result = const(1, dtype)
-    for bit in range(min(dtype.bits - dtype.is_signed, 32)):
-        shifted = tirx.shift_right(exponent, const(bit, dtype))
-        odd = tirx.EQ(tirx.bitwise_and(shifted, const(1, dtype)), const(1, dtype))
-        result = bind(tirx.Select(odd, _multiply(result, base, dtype), result))
-        base = bind(_multiply(base, base, dtype))
-    return result
