@@ -181,6 +181,11 @@ class Maker:
         left, right = self.leaf("i", axes), self.leaf("i", axes)
         return Value(f"({left.text} <= {right.text})", "b", 1)
 
+    def data(self, axes: list[AxisName]) -> str:
+        """An integer read from a tensor: nothing computed, which a clamp might not tame."""
+        tensors = [t for t in self.tensors if t.kind == "i"]
+        return self.read(self.choose(tensors), axes).text if tensors else "2"
+
     def float_value(self, axes: list[AxisName], depth: int) -> Value:
         if depth <= 0:
             return self.leaf("f", axes)
@@ -366,8 +371,7 @@ class Maker:
                 extent = outer.extent + 2
                 parts.append(f"{name}: {outer.name}..{extent}")
             elif way == "data":
-                bound = self.inside(lambda: self.leaf("i", axes))
-                parts.append(f"{name}: 0..clamp({bound.text}, 0, {extent})")
+                parts.append(f"{name}: 0..clamp({self.data(axes)}, 0, {extent})")
             else:
                 parts.append(f"{name}: {extent}")
             inner.append(AxisName(name, extent))

@@ -42,6 +42,7 @@ class Evaluator:
 
     Raises:
         UsageError: for a target that cannot be run here, or a baseline that does not exist.
+            (`session` and `peaks`: when the target's peaks cannot be measured.)
     """
 
     def __init__(

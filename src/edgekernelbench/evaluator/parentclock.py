@@ -6,14 +6,15 @@ that differ only in the number of calls; the difference has no share of copying 
 
 from __future__ import annotations
 
+import math
 import time
 
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.timing import Runs
 
-_WORTH_US = 600.0
+_WORTH_SECONDS = 600e-6
 _SLOW_US = 100_000.0
-_LONG_US = 5_000.0
+_MAX_CALLS = 2_000
 _TRIES = 4
 _MORE_TRIES = 60
 
@@ -33,9 +34,12 @@ def parent_us(runs: Runs, median_us: float, ratio: float) -> float | None:
     """
     if median_us > _SLOW_US:
         return None
-    calls = max(1, int(_WORTH_US / median_us))
     few = many = per_call = float("inf")
-    tries = 1 if median_us > _LONG_US else _TRIES
+    began = _seconds(runs, 1)
+    # As much again as the rest of a request takes, so that its noise stays below the calls' time.
+    worth = max(_WORTH_SECONDS, began)
+    calls = min(_MAX_CALLS, math.ceil(worth * 1e6 / median_us))
+    tries = _TRIES if worth < 0.005 else 1
     for attempt in range(tries + _MORE_TRIES):
         few = min(few, _seconds(runs, 1))
         many = min(many, _seconds(runs, calls + 1))

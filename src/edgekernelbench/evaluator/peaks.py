@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.environment import observe
 from edgekernelbench.evaluator.task import Arrays
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.correctness import Correctness
@@ -147,7 +149,7 @@ class Sum(_PeakTask):
     def kernel(self) -> str:
         return f"""{self.header()} {{
   compute {{ s[r] = sum[k: {self._ROW}](x[r, k]) }}
-  schedule for cpu {{ loops s.sum (parallel r, vectorize k) }}
+  schedule for cpu {{ loops s (parallel r, vectorize k) }}
 }}"""
 
     def truth(self, inputs: Mapping[str, np.ndarray], *, cache: bool = True) -> Arrays:
@@ -186,8 +188,7 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
         evaluator: one for the target that is there already.
 
     Raises:
-        UsageError: the target cannot be run here.
-        RuntimeError: none of the kernels for a roof gave a time; says what came instead.
+        UsageError: the target cannot be run here, or none of the kernels for a roof gave a time.
     """
     if evaluator is None:
         from edgekernelbench.evaluator.evaluator import Evaluator as Fresh
@@ -197,14 +198,15 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
     seen, failures = _measure(target, evaluator)
     products = {n: r for n, (r, task) in seen.items() if isinstance(task, Product)}
     streams = [(n, r, task) for n, (r, task) in seen.items() if not isinstance(task, Product)]
-    if not products or not streams:
-        raise RuntimeError(f"peaks of {target.name} cannot be measured: {'; '.join(failures)}")
+    if not products or not any(task.bytes_touched >= _MEMORY_BYTES // 2 for *_, task in streams):
+        raise UsageError(
+            f"the peaks of {target.name} cannot be measured: {'; '.join(failures)}",
+            "these kernels are known to be good: the device or the compiler does not work",
+        )
     bandwidths = [
         Bandwidth(working_set=task.bytes_touched, bytes_per_s=rate, kernel=name)
         for name, rate, task in streams
     ]
-    from edgekernelbench.evaluator.environment import observe
-
     peaks = Peaks(
         target=target.name,
         cpu=observe(target.threads).cpu,
@@ -212,6 +214,7 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
         flops_f32=max(products.values()),
         bandwidths=tuple(sorted(bandwidths, key=lambda b: b.working_set)),
         kernels={name: rate for name, (rate, _) in seen.items()},
+        failures=tuple(failures),
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         method=METHOD,
     )

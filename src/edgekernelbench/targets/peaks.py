@@ -30,6 +30,7 @@ class Peaks(BaseModel):
         bandwidths: by working set, in ascending order; the last is memory's where the working set
             exceeds the last-level cache.
         kernels: name of each measuring kernel to what it reached, for the record.
+        failures: measuring kernels that gave no time, and why.
         date: when, in UTC.
         method: how, in words.
     """
@@ -43,6 +44,7 @@ class Peaks(BaseModel):
     flops_f32: float
     bandwidths: tuple[Bandwidth, ...]
     kernels: dict[str, float]
+    failures: tuple[str, ...] = ()
     date: str
     method: str
 
