@@ -319,3 +319,24 @@ def test_results_are_deterministic(tmp_path: Path) -> None:
     assert first.tobytes() == second.tobytes()
     text = [(tmp_path / n / "kernel.so").read_bytes() for n in ("a", "b")]
     assert text[0] == text[1]
+
+
+def test_buffers_beyond_the_reach_of_int32(tmp_path: Path) -> None:
+    """Writes the last row of 2 GiB, of which the system maps only what is touched."""
+    shape = (65537, 32768)
+    y, s = Tensor("y", DType.U8, shape, "output"), Tensor("s", S32, (16,), "output")
+
+    def tile(o: Expr) -> nest.Stmt:
+        def lane(i: Expr) -> nest.Stmt:
+            at = op("add", op("mul", o, k(16)), i)
+            return nest.Store(y, (k(65536), at), cast(at, DType.U8))
+
+        return loop("vectorize", 16, lane)
+
+    back = loop("serial", 16, lambda i: nest.Store(s, (i,), Load(y, (k(65536), i))))
+    whole = module(nest.Seq((loop("serial", 4, tile), back)), y, s)
+    assert compile_module(whole, program_of(whole), host_target(), tmp_path).artifact
+    outputs = {"y": aligned_empty(shape, DType.U8), "s": aligned_empty((16,), S32)}
+    LoadedKernel(tmp_path).bind({}, {}, outputs)()
+    np.testing.assert_array_equal(outputs["y"][65536, :64], np.arange(64))
+    np.testing.assert_array_equal(outputs["s"], np.arange(16))

@@ -58,6 +58,9 @@ def compile_module(
         target: a target with the ``llvm`` backend.
         folder: existing and empty.
         started: `time.perf_counter` when the compilation began, for the bill.
+
+    Raises:
+        OSError: if there is no linker, or the folder cannot be written.
     """
     from edgekernelbench.compilers.tvm.cost import check_size
 
@@ -66,6 +69,8 @@ def compile_module(
         return BuildResult(None, too_large)
     try:
         _build_library(module, target, folder / LIBRARY)
+    except OSError:  # no linker, no room: nothing that the kernel or the compiler could help
+        raise
     except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug
         return BuildResult(None, (internal_error(error),))
     manifest = make_manifest(

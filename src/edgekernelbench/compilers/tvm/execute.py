@@ -1,7 +1,8 @@
 """Runs compiled kernels in this process, on NumPy arrays in place.
 
-Only TVM's run-time library is loaded, not its compiler: 0.2 s and 40 MB in a fresh process. One
-bound call costs about 1 us in Python and in the argument checks of the generated code.
+Only TVM's run-time library is loaded, not its compiler: 30 ms and 12 MB more than NumPy. One bound
+call costs about 0.15 us in Python and in the argument checks of the generated code, and each
+parallel loop 2 to 4 us more to start on two cores (measured on a server CPU of 2022).
 
 Threads: set ``TVM_NUM_THREADS`` before the first call of a kernel that has a parallel loop. That
 call starts TVM's thread pool; forking after it gives a child whose parallel kernels hang.
