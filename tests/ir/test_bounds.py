@@ -248,7 +248,7 @@ def points():
             yield machine
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(trees([SETTING.i, SETTING.j, SETTING.a]))
 def test_safe_intervals_hold_every_value(expr: core.Expr) -> None:
     known = SETTING.ranges.of(expr)
@@ -259,7 +259,7 @@ def test_safe_intervals_hold_every_value(expr: core.Expr) -> None:
             assert known.lo <= value <= known.hi
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     trees([SETTING.i, SETTING.j, SETTING.a]),
     trees([SETTING.i, SETTING.a]),

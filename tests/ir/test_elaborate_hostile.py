@@ -110,7 +110,7 @@ def test_damaged_examples(path: Path) -> None:
         try_one(damaged(kernel, seed))
 
 
-def try_one(kernel: surface.Kernel, limit: int = 4000) -> bool:
+def try_one(kernel: surface.Kernel, limit: int = 1500) -> bool:
     """True when the kernel is accepted; then it has run."""
     result = elaborate(kernel)
     if result.program is None:

@@ -9,51 +9,26 @@ may overflow by the ranges of their operands, to be proved harmless from facts.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import linear as lin
+from edgekernelbench.ir.bounds.atoms import (
+    MAX_TERMS,
+    MAX_VALUE,
+    UNBOUNDED,
+    Atom,
+    Form,
+    Need,
+    axioms_of,
+    capped,
+    hopeless,
+    order,
+)
 from edgekernelbench.ir.bounds.interval import Interval, binary_int
 from edgekernelbench.ir.bounds.linear import Linear
 from edgekernelbench.ir.bounds.ranges import Ranges
 from edgekernelbench.ir.dtypes import DType
-
-MAX_NEEDS = 48
-MAX_TERMS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """``lo <= form <= hi`` must hold for ``expr`` not to overflow, where the guards hold.
-
-    With ``shift``, the amount of a shift to the left, ``form`` shifted by it is meant.
-    """
-
-    form: Linear
-    lo: int
-    hi: int
-    expr: core.Expr
-    guards: tuple[tuple[core.Expr, bool], ...] = ()
-    shift: Linear | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    linear: Linear
-    needs: tuple[Need, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Atom:
-    """``args`` are the forms it is made of, by kind: see `Forms`."""
-
-    number: int
-    kind: str
-    args: tuple[Linear, ...]
-    lo: int
-    hi: int
-    expr: core.Expr
 
 
 class Forms:
@@ -138,17 +113,17 @@ class Forms:
     def _result(self, expr: core.Expr, form: Linear, needs: tuple[Need, ...]) -> Form:
         """The result of exact arithmetic, in the expression's dtype."""
         dtype = expr.dtype
-        if len(form.terms) > MAX_TERMS:
+        exact = self.interval(form)
+        if len(form.terms) > MAX_TERMS or max(-exact.lo, exact.hi) > MAX_VALUE:
             safe = self.ranges.of(expr).safe
             opaque = self._atom("opaque", (), ("node", id(expr)), self.ranges.of(expr), expr)
-            return Form(opaque, () if safe else (_hopeless(expr),))
+            return Form(opaque, () if safe else (hopeless(expr),))
         low, high = dtype.int_range
-        exact = self.interval(form)
         known = self.ranges.of(expr)
         if dtype.is_signed:
             if known.safe or (low <= exact.lo and exact.hi <= high):
                 return Form(form, needs)
-            return Form(form, _capped((*needs, Need(form, low, high, expr))))
+            return Form(form, capped((*needs, Need(form, low, high, expr))))
         if (low <= exact.lo and exact.hi <= high) or (known.lo, known.hi) != (low, high):
             return Form(form, needs)
         return Form(self._wrapped(form, dtype, expr), needs)
@@ -159,7 +134,7 @@ class Forms:
     # ------------------------------------------------------------ operators
     def _binary(self, expr: core.Binary) -> Form:
         a, b = self.form(expr.left), self.form(expr.right)
-        needs = _capped(a.needs + b.needs)
+        needs = capped(a.needs + b.needs)
         match expr.op:
             case "add":
                 return self._result(expr, lin.add(a.linear, b.linear), needs)
@@ -175,7 +150,7 @@ class Forms:
                 return self._shift(expr, a.linear, b.linear, needs)
             case "bitand" | "bitor":
                 return Form(self._bits(expr, a.linear, b.linear), needs)
-        args = tuple(sorted((a.linear, b.linear), key=_order))
+        args = tuple(sorted((a.linear, b.linear), key=order))
         return Form(self._atom("opaque", args, expr.op, self.ranges.of(expr), expr), needs)
 
     def _product(self, expr: core.Binary, a: Linear, b: Linear, needs: tuple[Need, ...]) -> Form:
@@ -184,7 +159,7 @@ class Forms:
         if b.is_const:
             return self._result(expr, a.scaled(b.const), needs)
         exact = binary_int("mul", self.interval(a), self.interval(b), UNBOUNDED)
-        args = tuple(sorted((a, b), key=_order))
+        args = tuple(sorted((a, b), key=order))
         return self._result(expr, self._atom("mul", args, None, exact, expr), needs)
 
     def _division(self, expr: core.Binary, a: Linear, b: Linear, needs: tuple[Need, ...]) -> Form:
@@ -193,7 +168,7 @@ class Forms:
             if expr.op == "fdiv":
                 return Form(quotient, needs)
             return Form(lin.combine(a, 1, quotient, -b.const), needs)
-        needs = _capped((*needs, Need(b, 1, b_high(expr), expr)))
+        needs = capped((*needs, Need(b, 1, expr.right.dtype.int_range[1], expr)))
         known = self.ranges.of(expr)
         kind = "quotient" if expr.op == "fdiv" else "remainder"
         return Form(self._atom(kind, (a, b), None, known, expr), needs)
@@ -215,7 +190,7 @@ class Forms:
         if gap.lo >= 0:
             return b if expr.op == "min" else a
         known = binary_int(expr.op, self.interval(a), self.interval(b), UNBOUNDED)
-        args = tuple(sorted((a, b), key=_order))
+        args = tuple(sorted((a, b), key=order))
         return self._atom(expr.op, args, None, known, expr)
 
     def _shift(self, expr: core.Binary, a: Linear, b: Linear, needs: tuple[Need, ...]) -> Form:
@@ -227,7 +202,7 @@ class Forms:
         known = self.ranges.of(expr)
         atom = self._atom(expr.op, (a, b), None, known, expr)
         if expr.op == "shl" and expr.dtype.is_signed and not self._shifts_safely(expr):
-            return Form(atom, _capped((*needs, Need(a, *expr.dtype.int_range, expr, (), b))))
+            return Form(atom, capped((*needs, Need(a, *expr.dtype.int_range, expr, (), b))))
         return Form(atom, needs)
 
     def _shifts_safely(self, expr: core.Binary) -> bool:
@@ -242,7 +217,7 @@ class Forms:
                 if y.is_const and y.const >= 0 and (y.const & (y.const + 1)) == 0:
                     size = y.const + 1
                     return lin.combine(x, 1, self._floor(x, size, expr), -size)
-        args = tuple(sorted((a, b), key=_order))
+        args = tuple(sorted((a, b), key=order))
         known = binary_int(expr.op, self.interval(a), self.interval(b), UNBOUNDED)
         low, high = expr.dtype.int_range
         known = Interval(max(known.lo, low), min(known.hi, high))
@@ -275,10 +250,10 @@ class Forms:
             guard = (expr.cond, truth)
             needs += tuple(replace(n, guards=(guard, *n.guards)) for n in branch.needs)
         if then.linear == other.linear:
-            return Form(then.linear, _capped(needs))
+            return Form(then.linear, capped(needs))
         known = self.interval(then.linear).join(self.interval(other.linear))
         args = (then.linear, other.linear)
-        return Form(self._atom("select", args, self.key(expr.cond), known, expr), _capped(needs))
+        return Form(self._atom("select", args, self.key(expr.cond), known, expr), capped(needs))
 
     def condition_needs(self, cond: core.Expr) -> tuple[Need, ...]:
         """What the integer comparisons of a condition need not to overflow."""
@@ -286,9 +261,9 @@ class Forms:
             return ()
         match cond:
             case core.Binary() if cond.op in core.BOOL_OPS:
-                return _capped(self.condition_needs(cond.left) + self.condition_needs(cond.right))
+                return capped(self.condition_needs(cond.left) + self.condition_needs(cond.right))
             case core.Binary() if cond.left.dtype.is_int:
-                return _capped(self.form(cond.left).needs + self.form(cond.right).needs)
+                return capped(self.form(cond.left).needs + self.form(cond.right).needs)
             case core.Unary():
                 return self.condition_needs(cond.arg)
             case core.VarRef():
@@ -296,7 +271,7 @@ class Forms:
                 return () if value is None else self.condition_needs(value)
             case core.Block():
                 return self.condition_needs(cond.result)
-        return (_hopeless(cond),)
+        return (hopeless(cond),)
 
     # ------------------------------------------------------------ ranges, axioms, keys
     def interval(self, form: Linear) -> Interval:
@@ -312,34 +287,9 @@ class Forms:
         """Forms that are never negative, from what an atom is."""
         known = self._axioms.get(number)
         if known is None:
-            known = self._axioms_of(self.atoms[number])
+            known = axioms_of(self.atoms[number], self.interval)
             self._axioms[number] = known
         return known
-
-    def _axioms_of(self, atom: Atom) -> tuple[Linear, ...]:
-        me, args = lin.of_atom(atom.number), atom.args
-        match atom.kind:
-            case "fdiv":
-                rest = lin.combine(args[0], 1, me, -args[1].const)
-                return rest, rest.scaled(-1).plus(args[1].const - 1)
-            case "quotient" if self.interval(args[0]).lo >= 0:
-                return (lin.sub(args[0], me),)
-            case "remainder":
-                below = (lin.sub(args[1], me).plus(-1),)
-                return (*below, lin.sub(args[0], me)) if self.interval(args[0]).lo >= 0 else below
-            case "min":
-                return tuple(lin.sub(a, me) for a in args)
-            case "max":
-                return tuple(lin.sub(me, a) for a in args)
-            case "abs":
-                return lin.sub(me, args[0]), lin.add(me, args[0])
-            case "and":
-                return tuple(lin.sub(a, me) for a in args if self.interval(a).lo >= 0)
-            case "or" if all(self.interval(a).lo >= 0 for a in args):
-                return tuple(lin.sub(me, a) for a in args)
-            case "shr" if self.interval(args[0]).lo >= 0:
-                return (lin.sub(args[0], me),)
-        return ()
 
     def key(self, expr: core.Expr) -> Hashable:
         """Equal keys mean equal values; for any dtype."""
@@ -390,39 +340,8 @@ class Forms:
         self.key(value)
 
 
-class Unbounded:
-    """Stands in for a dtype where exact integers are meant."""
-
-    int_range = (-(1 << 200), 1 << 200)
-    is_signed = True
-    is_float = False
-    bits = 200
-
-
-UNBOUNDED: Any = Unbounded()
-
-
 def _splits(expr: core.Cast | core.Call) -> bool:
     """Has `Forms._make` a case of its own for this node."""
     if isinstance(expr, core.Cast):
         return expr.arg.dtype.is_int
     return expr.fn == "abs"
-
-
-def _order(form: Linear) -> tuple[tuple[tuple[int, int], ...], int]:
-    return form.terms, form.const
-
-
-def b_high(expr: core.Binary) -> int:
-    return expr.right.dtype.int_range[1]
-
-
-def _hopeless(expr: core.Expr) -> Need:
-    return Need(lin.constant(0), 1, 1, expr)
-
-
-def _capped(needs: tuple[Need, ...]) -> tuple[Need, ...]:
-    """Many needs are as good as none that can be proved: work stays bounded."""
-    if len(needs) <= MAX_NEEDS:
-        return needs
-    return (*needs[: MAX_NEEDS - 1], _hopeless(needs[-1].expr))

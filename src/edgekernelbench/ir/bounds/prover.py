@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import linear as lin
+from edgekernelbench.ir.bounds.atoms import UNBOUNDED, Atom, Need
 from edgekernelbench.ir.bounds.facts import NOTHING, Facts, Literal
-from edgekernelbench.ir.bounds.forms import UNBOUNDED, Atom, Forms, Need
+from edgekernelbench.ir.bounds.forms import Forms
 from edgekernelbench.ir.bounds.interval import Interval, absolute, binary_int
 from edgekernelbench.ir.bounds.linear import Linear
 from edgekernelbench.ir.bounds.ranges import Ranges
