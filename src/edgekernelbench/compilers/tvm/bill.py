@@ -8,7 +8,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Program
 from edgekernelbench.lowering import nest
 
-_UNKNOWN = (0.0, float(1 << 30))
+_UNKNOWN = (float(-(1 << 31)), float(1 << 31))
 
 
 def static_facts(
@@ -29,28 +29,52 @@ def static_facts(
 def operations(function: nest.Function) -> float:
     """Arithmetic operations on values (not on indices) of one call; a multiply-add counts 2.
 
-    Loops whose extent varies count the middle of its range; both branches of an `If` count.
+    Loops whose extent varies with outer loops count the middle of its range, loops whose extent is
+    read from data the least it can be, and each branch of an `If` counts half.
     """
-    total = 0.0
-    ranges: dict[int, tuple[float, float]] = {}
-    stack: list[tuple[nest.Stmt, float]] = [(function.body, 1.0)]
-    while stack:
-        statement, times = stack.pop()
+    return _Counter().statement(function.body)
+
+
+class _Counter:
+    """Walks a function; knows the ranges of its integer variables and which depend on data."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[int, tuple[float, float]] = {}
+        self._data: set[int] = set()
+
+    def statement(self, statement: nest.Stmt) -> float:
         match statement:
-            case nest.For(var=var, lo=lo, extent=extent, body=body):
-                size = _range(extent, ranges)
-                first, last = _range(lo, ranges)
-                ranges[var.uid] = (first, last + max(0.0, size[1] - 1))
-                stack.append((body, times * max(0.0, (size[0] + size[1]) / 2)))
+            case nest.For():
+                return self._loop(statement)
             case nest.Seq(body=parts):
-                stack.extend((part, times) for part in reversed(parts))
+                return sum(self.statement(part) for part in parts)
             case nest.If(then=then, other=other):
-                stack += [(part, times) for part in (then, other) if part is not None]
-            case nest.Store(value=value) | nest.LetValue(value=value):
-                total += times * _value_operations(value)
+                either = 0.0 if other is None else self.statement(other)
+                return (self.statement(then) + either) / 2
+            case nest.LetValue(var=var, value=value):
+                if value.dtype.is_int:
+                    self._ranges[var.uid] = _range(value, self._ranges)
+                    if self._reads_data(value):
+                        self._data.add(var.uid)
+                return float(_value_operations(value))
+            case nest.Store(value=value):
+                return float(_value_operations(value))
             case _:
-                pass
-    return total
+                return 0.0
+
+    def _loop(self, loop: nest.For) -> float:
+        first, last = _range(loop.lo, self._ranges)
+        least, most = (max(0.0, bound) for bound in _range(loop.extent, self._ranges))
+        self._ranges[loop.var.uid] = (first, last + max(0.0, most - 1))
+        times = least if self._reads_data(loop.extent) else (least + most) / 2
+        return times * self.statement(loop.body)
+
+    def _reads_data(self, expr: core.Expr) -> bool:
+        return any(
+            isinstance(node, core.Load)
+            or (isinstance(node, core.VarRef) and node.var.uid in self._data)
+            for node in unique_nodes(expr)
+        )
 
 
 def _value_operations(value: core.Expr) -> int:
