@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edgekernelbench.evaluator.parentclock import Clocks
 from edgekernelbench.evaluator.plausible import implausible, least_seconds
 from edgekernelbench.targets.peaks import Bandwidth, Peaks
 from tests.evaluator.fakes import FakeTask
@@ -27,7 +28,8 @@ class BigTask(FakeTask):
 
 
 def verdict(us: float, parent: float | None = None, task: FakeTask | None = None) -> str:
-    return implausible(task or BigTask(), us, 1.0, parent, PEAKS, 1.1)
+    clocks = None if parent is None else Clocks(parent, us)
+    return implausible(task or BigTask(), us, 1.0, clocks, PEAKS, 1.1)
 
 
 def test_roofline() -> None:

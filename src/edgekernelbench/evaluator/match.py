@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.model import BaselineResult, Performance
-from edgekernelbench.evaluator.parentclock import parent_us
-from edgekernelbench.evaluator.plausible import CLOCK_RATIO, implausible
+from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks
+from edgekernelbench.evaluator.plausible import implausible
 from edgekernelbench.evaluator.rivals import Rival
 from edgekernelbench.evaluator.statistics import estimate, speedup
 from edgekernelbench.evaluator.task import Pool
@@ -50,7 +50,7 @@ class Match:
         self._meter = Meter(settings, len(pool.sets), source, flush_bytes=flush)
         self.candidate = Entrant(judge.contestant, True, self._timed(judge))
         self._entrants: dict[str, Entrant] = {}
-        self._parent_us: float | None = None
+        self._clocks: Clocks | None = None
         self._reached = False
 
     def _timed(self, judge: Judge) -> Callable[[int], None]:
@@ -78,7 +78,7 @@ class Match:
             self._reached = self._meter.rounds(self.candidate, others, self._dropped)
         with self._attempt.step("audit"):
             median_us = self.candidate.series.median_us
-            self._parent_us = parent_us(self.candidate.runs, median_us, CLOCK_RATIO)
+            self._clocks = compare_clocks(self.candidate.runs, median_us)
 
     def _enter(self, rival: Rival) -> Entrant | None:
         assert rival.contestant is not None
@@ -175,7 +175,7 @@ class Match:
             self._session.task,
             performance.median_us,
             performance.launch_overhead_us,
-            self._parent_us,
+            self._clocks,
             self._evaluator.peaks(),
             self._evaluator.settings.roofline_slack,
         )

@@ -1,57 +1,78 @@
-"""A second opinion on a contestant's speed, by a clock it cannot reach.
+"""A second opinion on a contestant's clock, by one that it cannot reach.
 
-The child's clock lies in the same process as the candidate's code. The parent times two requests
-that differ only in the number of calls; the difference has no share of copying or messages.
+The child's clock lies in the same process as the candidate's code. The parent times requests that
+differ only in the number of calls; the difference has no share of copying or messages, and is
+compared with what the child says of the very same requests, so that a busy machine raises no
+suspicion. To the child they look like those that find out how long a sample must be.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.timing import Runs
+
+CLOCK_RATIO = 3.0
+"""How many times the child's time the parent's may be."""
 
 _WORTH_SECONDS = 600e-6
 _SLOW_US = 100_000.0
 _MAX_CALLS = 2_000
 _TRIES = 4
-_MORE_TRIES = 60
+_MORE_TRIES = 20
 
 
-def parent_us(runs: Runs, median_us: float, ratio: float) -> float | None:
-    """Microseconds of one call by the parent's clock, from the least of some tries: other work
-    on the machine only adds to it.
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Microseconds of one call by either clock, from the least of some tries: other work on the
+    machine only adds to it."""
+
+    parent_us: float
+    child_us: float
+
+    @property
+    def disagree(self) -> bool:
+        return self.parent_us > CLOCK_RATIO * self.child_us
+
+
+def compare_clocks(runs: Runs, median_us: float) -> Clocks | None:
+    """What both clocks say of a contestant.
 
     Args:
         runs: the contestant.
-        median_us: what its own clock says.
-        ratio: how many times as long is suspicious; then many more tries are made, so that a
-            busy machine does not raise suspicion, which a forged clock does every time.
+        median_us: what its own clock said while it was measured.
 
     Returns:
         None for calls that by the child's clock take long: nobody forges those.
     """
     if median_us > _SLOW_US:
         return None
-    few = many = per_call = float("inf")
-    began = _seconds(runs, 1)
+    rest, _ = _request(runs, 1)
     # As much again as the rest of a request takes, so that its noise stays below the calls' time.
-    worth = max(_WORTH_SECONDS, began)
+    worth = max(_WORTH_SECONDS, rest)
     calls = min(_MAX_CALLS, math.ceil(worth * 1e6 / median_us))
     tries = _TRIES if worth < 0.005 else 1
+    few = many = (math.inf, math.inf)
+    clocks = Clocks(0.0, 0.0)
     for attempt in range(tries + _MORE_TRIES):
-        few = min(few, _seconds(runs, 1))
-        many = min(many, _seconds(runs, calls + 1))
-        per_call = max(0.0, many - few) * 1e6 / calls
-        if attempt + 1 >= tries:
-            if per_call <= ratio * median_us:
-                break
-            time.sleep(0.002)
-    return per_call
+        few = _least(few, _request(runs, 1))
+        many = _least(many, _request(runs, calls + 1))
+        parent, child = (max(0.0, m - f) * 1e6 / calls for m, f in zip(many, few, strict=True))
+        clocks = Clocks(parent, max(child, median_us))
+        if attempt + 1 >= tries and not clocks.disagree:
+            break
+    return clocks
 
 
-def _seconds(runs: Runs, calls: int) -> float:
+def _least(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def _request(runs: Runs, calls: int) -> tuple[float, float]:
+    """Seconds by the parent's clock and by the child's."""
     began = time.perf_counter()
-    runs.run([Sample(set=0, poison=0, lead=0, calls=calls)])
-    return time.perf_counter() - began
+    [ns] = runs.run([Sample(set=0, poison=0, lead=1, calls=calls)])
+    return time.perf_counter() - began, ns / 1e9

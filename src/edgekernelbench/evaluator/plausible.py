@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import math
 
+from edgekernelbench.evaluator.parentclock import Clocks
 from edgekernelbench.evaluator.task import EvalTask, Spec
 from edgekernelbench.targets.peaks import Peaks
-
-CLOCK_RATIO = 3.0
-"""How many times the child's time the parent's may be."""
 
 _ALGORITHMS = 4.0
 """By how much a better algorithm may undercut the nominal operations. Winograd F(4x4, 3x3) saves
@@ -54,7 +52,7 @@ def implausible(
     task: EvalTask,
     median_us: float,
     overhead_us: float,
-    parent_us: float | None,
+    clocks: Clocks | None,
     peaks: Peaks | None,
     slack: float,
 ) -> str:
@@ -64,14 +62,17 @@ def implausible(
         task: what one call does.
         median_us: as the child's clock said.
         overhead_us: of a call that does next to nothing, the same way.
-        parent_us: time of one call by the parent's clock, where that was taken.
+        clocks: the child's clock beside the parent's, where they were compared.
         peaks: of the target, where they have been measured.
         slack: factor by which the roofline may be exceeded.
     """
     if median_us < overhead_us / 4:
         return f"{median_us:.3g} us a call, but a call alone costs {overhead_us:.3g} us"
-    if parent_us is not None and parent_us > CLOCK_RATIO * median_us:
-        return f"{median_us:.3g} us a call by the child's clock, {parent_us:.3g} us by the parent's"
+    if clocks is not None and clocks.disagree:
+        return (
+            f"{clocks.child_us:.3g} us a call by the child's clock, "
+            f"{clocks.parent_us:.3g} us by the parent's"
+        )
     if peaks is None:
         return ""
     least, roof = least_seconds(task, peaks)

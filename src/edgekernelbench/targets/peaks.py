@@ -53,6 +53,22 @@ class Peaks(BaseModel):
         """Bandwidth at the largest working set."""
         return self.bandwidths[-1].bytes_per_s
 
+    def raised_by(self, other: Peaks) -> Peaks:
+        """These peaks, each raised to the other's where that is higher; unchanged when the other
+        was measured on another processor or with other threads."""
+        if (other.cpu, other.threads) != (self.cpu, self.threads):
+            return self
+        before = {b.kernel: b.bytes_per_s for b in other.bandwidths}
+        bandwidths = tuple(
+            b.model_copy(update={"bytes_per_s": max(b.bytes_per_s, before.get(b.kernel, 0.0))})
+            for b in self.bandwidths
+        )
+        kernels = {n: max(r, other.kernels.get(n, 0.0)) for n, r in self.kernels.items()}
+        flops = max(self.flops_f32, other.flops_f32)
+        return self.model_copy(
+            update={"flops_f32": flops, "bandwidths": bandwidths, "kernels": kernels}
+        )
+
     def bytes_per_s(self, working_set: int) -> float:
         """An upper bound of the bandwidth at a working set: the highest that was measured from
         the next smaller one upwards."""
