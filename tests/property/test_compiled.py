@@ -6,9 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from edgekernelbench.ir import core, surface
+from edgekernelbench.ir.elaborate import elaborate
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.targets.model import Target
@@ -72,3 +74,29 @@ def test_loop_programs_do_what_the_interpreter_says(kernel: RandomKernel, seed: 
     got = run_module(lowered.module, {**inputs, **tables}, {t.name for t in program.outputs})
     want = interpret(program, inputs, "declared")
     assert_close(got, want, 2e-2 if kernel.loose else 2e-4, kernel.text)
+
+
+FOUND = {
+    "a stage that nothing reads": (
+        "kernel k(x: f32[4]) -> (y: f32[4]) { compute { d = sum[k: 4](x[k])  y[i] = x[i] * 2 } }"
+    ),
+    "the last iterations of a loop that runs downwards": """kernel k(x: f32[5]) -> (y: f32[1]) {
+      compute { seq t: 5 reversed { h[t] = pad(h[t + 1], 1) * 0.5 + x[t] }
+                y[i] = h[2] + 10 * h[1] } }""",
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_cases_that_random_programs_found(name: str, tmp_path: Path) -> None:
+    from edgekernelbench.compilers.tvm import TvmCompiler
+
+    parsed = parse(FOUND[name]).kernel
+    assert parsed is not None
+    program = elaborate(parsed).program
+    assert program is not None
+    inputs = {"x": np.linspace(-1, 1, program.inputs[0].size).astype(np.float32)}
+    built = TvmCompiler().compile(parsed, program, TARGET, tmp_path)
+    assert built.artifact is not None, built.diagnostics
+    assert_close(
+        call(tmp_path, program, inputs), interpret(program, inputs, "declared"), 1e-6, name
+    )

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from edgekernelbench.ir import core
+from edgekernelbench.ir.affine import Affine, affine
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.interpret import limits, numeric
-from edgekernelbench.ir.interpret.affine import Affine, affine
 from edgekernelbench.ir.interpret.branch import make_branch, make_division, make_junction
 from edgekernelbench.ir.interpret.contract import Contraction, Product, split_sum
 from edgekernelbench.ir.interpret.frame import Frame, GridVar, InterpretError, Value
