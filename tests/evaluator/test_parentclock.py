@@ -1,0 +1,67 @@
+"""The parent's clock convicts a forged one, and never an honest one on a busy machine."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from edgekernelbench.evaluator.parentclock import compare_clocks
+from edgekernelbench.evaluator.runchild import Sample
+
+
+class Spinning:
+    """Takes ``us`` a call and says ``us / lie``; each request may be held up, honestly."""
+
+    name = "spinning"
+
+    def __init__(self, us: float, lie: float = 1.0, rest_us: float = 50.0, busy: float = 0.0):
+        self.us, self.lie, self.rest_us, self.busy = us, lie, rest_us, busy
+        self._random = random.Random(1)
+        self.requests = 0
+
+    def run(self, samples: Sequence[Sample]) -> list[int]:
+        self.requests += 1
+        [sample] = samples
+        held_up = self._random.expovariate(1 / self.busy) if self.busy else 0.0
+        self._wait(self.rest_us + sample.lead * self.us)
+        took = sample.calls * self.us + held_up
+        self._wait(took)
+        return [round(took * 1e3 / self.lie)]
+
+    def _wait(self, us: float) -> None:
+        until = time.perf_counter() + us * 1e-6
+        while time.perf_counter() < until:
+            pass
+
+
+@pytest.mark.parametrize("us", [1.0, 30.0, 2_000.0])
+def test_honest(us: float) -> None:
+    clocks = compare_clocks(Spinning(us), us)
+    assert clocks is not None and not clocks.disagree
+
+
+@pytest.mark.parametrize("us", [20.0, 500.0])
+def test_forged(us: float) -> None:
+    clocks = compare_clocks(Spinning(us, lie=6.0), us / 6)
+    assert clocks is not None and clocks.disagree
+
+
+def test_honest_on_a_busy_machine() -> None:
+    """The median was taken in a quiet moment; now every request is held up for milliseconds."""
+    clocks = compare_clocks(Spinning(100.0, busy=3_000.0), 100.0)
+    assert clocks is not None and not clocks.disagree
+
+
+def test_forged_behind_slow_copies() -> None:
+    """Ten milliseconds of copying around a call of 50 us do not hide it."""
+    clocks = compare_clocks(Spinning(50.0, lie=8.0, rest_us=10_000.0), 50.0 / 8)
+    assert clocks is not None and clocks.disagree
+
+
+def test_slow_calls_are_not_compared() -> None:
+    runs = Spinning(1.0)
+    assert compare_clocks(runs, 200_000.0) is None
+    assert runs.requests == 0
