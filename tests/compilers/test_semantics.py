@@ -274,3 +274,28 @@ def test_deep_expressions_compile(tmp_path: Path) -> None:
 
     x = np.zeros(16, np.float32)
     assert (elementwise(tmp_path, expr, {"x": x}, F32) == 3000).all()
+
+
+@LANES
+def test_selects_and_shared_values_of_bool(tmp_path: Path, lanes: int | None) -> None:
+    x, y = SPECIAL, np.roll(SPECIAL, 3)
+
+    def expr(x: Expr, y: Expr) -> Expr:
+        less = op("lt", x, y)
+        chosen = Select(less, op("gt", x, k(0.0, F32)), op("ne", y, y), BOOL)
+        return op("or", op("and", chosen, less), op("and", chosen, Unary("not", less, BOOL)))
+
+    got = elementwise(tmp_path, expr, {"x": x, "y": y}, BOOL, lanes)
+    np.testing.assert_array_equal(got, np.where(x < y, x > 0, y != y))
+
+
+@LANES
+def test_f16_arithmetic_rounds_to_f16(tmp_path: Path, lanes: int | None) -> None:
+    f16 = DType.F16
+    x, y = (np.random.default_rng(s).normal(size=64).astype(np.float16) for s in (0, 1))
+
+    def expr(x: Expr, y: Expr) -> Expr:
+        return op("mul", cast(x, f16), cast(y, f16))
+
+    got = elementwise(tmp_path, expr, {"x": x, "y": y}, f16, lanes)
+    np.testing.assert_array_equal(got, x * y)
