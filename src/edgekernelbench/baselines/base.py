@@ -47,6 +47,8 @@ class Materials(BaseModel):
             outputs are named like the ports; initializers hold one draw of the constants, under
             the port's name where used as it is, under ``const.N`` where rearranged. Another
             draw's twin differs in the values of initializers only.
+        fixed: initializers that no draw changes (axes, shapes, scales of the definition); they may
+            be baked in.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,6 +58,7 @@ class Materials(BaseModel):
     ports: tuple[Port, ...]
     canonical: str | None = None
     twin: bytes | None = None
+    fixed: tuple[str, ...] = ()
 
 
 class Recipe(BaseModel):
@@ -66,6 +69,7 @@ class Recipe(BaseModel):
         kind: which runner loads it.
         route: what it was built from, for the record (``ONNX twin``, ``canonical program``).
         notes: for the record, such as parts of the twin that took another way.
+        wants_twin: `Runner.bind` is to be given the twin of the constants it is given.
         options: for the runner alone.
     """
 
@@ -76,6 +80,7 @@ class Recipe(BaseModel):
     kind: RunnerKind
     route: str
     notes: tuple[str, ...] = ()
+    wants_twin: bool = False
     options: dict[str, Any] = {}
 
 

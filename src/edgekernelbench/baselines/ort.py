@@ -30,7 +30,7 @@ class OrtBaseline:
 
     name = "ort"
     scored = True
-    version = 2
+    version = 3
 
     def available(self, materials: Materials, target: Target) -> str | None:
         if target.backend != "llvm":
@@ -46,7 +46,9 @@ class OrtBaseline:
             _session(materials.twin, target.threads)
         except Exception as error:  # its exceptions have no common base
             return Unavailable(f"ONNX Runtime refuses the twin: {_first_line(error)}")
-        return Recipe(baseline=self.name, kind="ort", route="ONNX twin", options=options)
+        return Recipe(
+            baseline=self.name, kind="ort", route="ONNX twin", wants_twin=True, options=options
+        )
 
 
 BASELINE = OrtBaseline()

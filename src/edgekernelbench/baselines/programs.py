@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from edgekernelbench.baselines.base import Materials, Unavailable
 from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.surface import Kernel
+from edgekernelbench.targets.model import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,18 @@ def canonical(materials: Materials) -> Bare | Unavailable:
     if found := errors(verify(elaborated.program)):
         return Unavailable(f"canonical program: {found}")
     return Bare(kernel, elaborated.program)
+
+
+def compile_program(
+    kernel: Kernel, program: Program, target: Target, folder: Path
+) -> Unavailable | None:
+    """Compiles as any kernel is compiled; why that failed, or None."""
+    from edgekernelbench.compilers.tvm import TvmCompiler
+
+    built = TvmCompiler().compile(kernel, program, target, folder)
+    if built.artifact is None:
+        return Unavailable(f"not compiled: {errors(built.diagnostics)}")
+    return None
 
 
 def without_layers(program: Program) -> Kernel:

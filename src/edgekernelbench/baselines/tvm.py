@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgekernelbench.baselines import programs
+from edgekernelbench.baselines import programs, twins
 from edgekernelbench.baselines.base import Materials, Recipe, Unavailable
 from edgekernelbench.targets.model import Target
+
+RULES = "default CPU rules"
 
 
 class TvmBaseline:
@@ -19,7 +21,7 @@ class TvmBaseline:
 
     name = "tvm"
     scored = True
-    version = 1
+    version = 2
 
     def available(self, materials: Materials, target: Target) -> str | None:
         if target.backend != "llvm":
@@ -29,16 +31,44 @@ class TvmBaseline:
         return None
 
     def prepare(self, materials: Materials, target: Target, folder: Path) -> Recipe | Unavailable:
-        from edgekernelbench.compilers.tvm import TvmCompiler
-
+        reason = "no ONNX twin"
+        if materials.twin is not None:
+            outcome = self._from_twin(materials, materials.twin, target, folder)
+            if isinstance(outcome, Recipe):
+                return outcome
+            reason = outcome.reason
         bare = programs.canonical(materials)
         if isinstance(bare, Unavailable):
-            return bare
-        built = TvmCompiler().compile(bare.kernel, bare.program, target, folder)
-        if built.artifact is None:
-            return Unavailable(f"not compiled: {programs.errors(built.diagnostics)}")
-        route = "canonical program, default CPU rules"
+            return Unavailable(f"{reason}; {bare.reason}")
+        failed = programs.compile_program(bare.kernel, bare.program, target, folder)
+        if failed is not None:
+            return Unavailable(f"{reason}; {failed.reason}")
+        route = f"canonical program, {RULES}: {reason}"
         return Recipe(baseline=self.name, kind="tvm-library", route=route)
+
+    def _from_twin(
+        self, materials: Materials, twin: bytes, target: Target, folder: Path
+    ) -> Recipe | Unavailable:
+        import onnx
+
+        from edgekernelbench.compilers.tvm.lift import lift
+
+        lifted = lift(onnx.load_from_string(twin), materials.ports, materials.fixed)
+        if lifted.program is None:
+            return Unavailable(lifted.reason)
+        program = lifted.program
+        kernel = programs.without_layers(program)
+        failed = programs.compile_program(kernel, program, target, folder)
+        if failed is not None:
+            return failed
+        options = {"baked": twins.digests(twins.initializers(twin), materials.fixed)}
+        return Recipe(
+            baseline=self.name,
+            kind="tvm-library",
+            route=f"ONNX twin, {RULES}",
+            wants_twin=True,
+            options=options,
+        )
 
 
 BASELINE = TvmBaseline()

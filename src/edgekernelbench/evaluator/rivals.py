@@ -98,7 +98,7 @@ class Rivals:
             return
         recipe = built.recipe
         plug = self._evaluator.machinery.runners[recipe.kind]
-        twin = self._materials.twin is not None and recipe.kind in ("ort", "relax")
+        twin = self._materials.twin is not None and recipe.wants_twin
         cores = self._evaluator.cores
         program = Program(built.folder, plug, recipe.options, cores, wants_twin=twin)
         rival.route, rival.notes = recipe.route, recipe.notes

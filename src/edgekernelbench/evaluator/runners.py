@@ -9,15 +9,22 @@ from typing import Any
 import numpy as np
 
 from edgekernelbench.baselines.base import Runner
+from edgekernelbench.baselines.twins import check_baked, initializers
 
 
 class TvmLibrary:
-    """A library that `compilers.tvm.TvmCompiler` built, with its manifest beside it."""
+    """A library that `compilers.tvm.TvmCompiler` built, with its manifest beside it.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        baked: given when the program's constants are the initializers of the twin, under their
+            names there: digests of those that were baked in.
+    """
+
+    def __init__(self, folder: Path, baked: Mapping[str, str] | None = None) -> None:
         from edgekernelbench.compilers.tvm.execute import LoadedKernel
 
         self._kernel = LoadedKernel(folder)
+        self._baked = baked
 
     def bind(
         self,
@@ -26,9 +33,14 @@ class TvmLibrary:
         outputs: Mapping[str, np.ndarray],
         twin: bytes | None,
     ) -> Callable[[], None]:
+        if self._baked is not None:
+            if twin is None:
+                raise ValueError("the program's constants are those of the twin")
+            consts = initializers(twin)
+            check_baked(consts, self._baked)
         return self._kernel.bind(inputs, consts, outputs)
 
 
 def tvm_library(folder: Path, options: Mapping[str, Any]) -> Runner:
-    """Runner factory; there are no options."""
-    return TvmLibrary(folder)
+    """Runner factory. Option ``baked``: see `TvmLibrary`."""
+    return TvmLibrary(folder, options.get("baked"))

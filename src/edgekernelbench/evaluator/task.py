@@ -173,11 +173,25 @@ def materials(task: EvalTask) -> Materials:
         canonical = task.canonical()
     except FileNotFoundError:
         canonical = None
-    model = _model(task, _draw(task, 0, 0))
+    draws = _DRAWS if any(spec.const for spec in task.input_specs) else 1
+    models = [_model(task, _draw(task, 0, const_seed)) for const_seed in range(draws)]
+    model = models[0]
     return Materials(
         workload=task.id,
         header=task.header(),
         ports=ports(task),
         canonical=canonical,
         twin=None if model is None else model.SerializeToString(),
+        fixed=() if model is None else _fixed(models),
     )
+
+
+_DRAWS = 3
+"""Draws of the constants that show which initializers depend on them. One that is the same in all
+by chance is noticed when a program that relies on it is bound."""
+
+
+def _fixed(models: list[Any]) -> tuple[str, ...]:
+    """Initializers that have the same value in all twins."""
+    first, *others = [{i.name: i for i in model.graph.initializer} for model in models]
+    return tuple(name for name, value in first.items() if all(o[name] == value for o in others))
