@@ -14,6 +14,7 @@ from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.verify import verify
 from edgekernelbench.ir.verify.text import show
+from tests.ir import well_formed
 
 SIGNATURE = (
     "kernel k[M=4, N=6, eps=0.5](x: f32[M, N], h: f16[N], d: f64[N], s: s8[N], b: u8[N], v: s32[N],"
@@ -26,6 +27,7 @@ def program(text: str, **sizes: int | float) -> core.Program:
     assert kernel.kernel is not None, kernel.diagnostics
     result = elaborate(kernel.kernel, sizes)
     assert result.program is not None, result.diagnostics
+    well_formed.check(result.program)
     return result.program
 
 
@@ -234,6 +236,25 @@ def test_definitions_see_where_they_are_written() -> None:
     np.testing.assert_allclose(got[0], 3 * np.arange(6) + 4)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "pad(x[argmax[k2: M](x[k2, 0]) - 1, j], 0)",
+        "edge(x[argmax[k2: M](x[k2, 0]) + v[j], j])",
+        "pad(x[{ let p = v[j] return p * p }, j], 0)",
+        "edge(x[v[j] + s32(any[k2: M](v[k2])), j])",
+        "{ let T = x[argmax[k2: M](x[k2, 0])]  return T[0] + T[1] + dim(T, 0) }",
+        "(sum[k2: M](v[k2])) ** 3",
+        "0 <= sum[k2: M](v[k2]) < 5",
+        "elu(sum[k2: M](v[k2]))",
+        "x[reflect(argmax[k2: M](x[k2, 0]) - 1, M), j]",
+    ],
+)
+def test_no_binder_stands_twice(expression: str) -> None:
+    """`value` checks that every variable is bound once."""
+    assert value(expression)
+
+
 def zeros(p: core.Program) -> dict[str, np.ndarray]:
     return {t.name: np.zeros(t.shape, t.dtype.numpy) for t in p.inputs}
 
@@ -354,6 +375,20 @@ def test_dtypes_of_histories_follow_from_each_other() -> None:
     dtypes = {name: stage.tensor.dtype for name, stage in stages(p).items()}
     assert {dtypes[n] for n in "ace"} == {DType.U32}
     assert dtypes["f"] is DType.S32 and dtypes["g"] is DType.F32 and dtypes["k"] is DType.S64
+
+
+def chain(length: int) -> str:
+    """Histories of which each reads the next: a dtype travels up one stage in each pass."""
+    lines = [f"g{n}[t] = pad(g{n + 1}[t - 1], 0)" for n in range(length)]
+    return "seq t: M {\n" + "\n".join(lines) + f"\ng{length}[t] = x[t, 0]\n}}\ny[i, j] = g0[i]"
+
+
+def test_dtypes_that_take_too_long_to_settle_are_refused() -> None:
+    assert {s.tensor.dtype for s in stages(body(chain(20))).values()} == {DType.F32}
+    kernel = parse(SIGNATURE.format(body=chain(200))).kernel
+    assert kernel is not None
+    (item,) = elaborate(kernel).diagnostics
+    assert item.rule.code == "E291" and "`g" in item.message
 
 
 def test_loop_indices_scopes_and_left_sides() -> None:

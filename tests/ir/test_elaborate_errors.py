@@ -95,6 +95,8 @@ def test_expansion_is_bounded() -> None:
     macros = "def m0(a) = a + a\n"
     macros += "".join(f"def m{n}(a) = m{n - 1}(a) + m{n - 1}(a)\n" for n in range(1, 40))
     assert "200,000" in refused(macros + HEADER.format(body="y[i, j] = m39(x[i, j])"))
+    loop = "seq t: M { h[t] = pad(h[t - 1], 0) + m39(x[t, 0]) }\ny[i, j] = h[i]"
+    assert "200,000" in refused(macros + HEADER.format(body=loop))
     chain = "def m0(a) = a\n" + "".join(f"def m{n}(a) = m{n - 1}(a + 1)\n" for n in range(1, 60))
     assert "50 deep" in refused(chain + HEADER.format(body="y[i, j] = m59(x[i, j])"))
 

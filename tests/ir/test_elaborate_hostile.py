@@ -20,6 +20,7 @@ from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.verify import verify
 from tests.ir.checked_run import Machine
 from tests.ir.test_verify import random_inputs
+from tests.ir.well_formed import check
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "examples"
 NAMES = ("i", "j", "k", "n", "t", "c", "x", "y", "h", "N", "L", "M", "idx", "inf", "relu")
@@ -116,6 +117,7 @@ def try_one(kernel: surface.Kernel, limit: int = 1500) -> bool:
     if result.program is None:
         assert any(d.severity == "error" for d in result.diagnostics)
         return False
+    check(result.program)
     if any(d.severity == "error" for d in verify(result.program)):
         return False
     if cost(result.program) < limit:

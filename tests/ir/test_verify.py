@@ -15,6 +15,7 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.elaborate import elaborate
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.verify import verify
+from tests.ir import well_formed
 from tests.ir.checked_run import Machine, Unsafe
 
 DATA = Path(__file__).parents[1] / "data"
@@ -48,6 +49,7 @@ def test_examples_are_clean(path: Path) -> None:
     assert kernel is not None
     result = elaborate(kernel)
     assert result.program is not None, result.diagnostics
+    well_formed.check(result.program)
     assert verify(result.program) == ()
 
 

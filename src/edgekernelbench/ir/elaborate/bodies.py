@@ -22,7 +22,7 @@ from edgekernelbench.ir.elaborate.values import (
     View,
 )
 
-_MAX_PASSES = 16
+_MAX_PASSES = 32
 
 
 def run_body(
@@ -162,15 +162,17 @@ def _outermost(cx: Context, body: Body, scope: Scope, stmt: surface.LoopStmt) ->
         if seen == known:
             break
         known = seen
-    cx.previous, cx.failed, cx.unresolved = known, failed, set()
+    # Once more for the errors, or because the dtypes do not settle.
+    cx.previous, cx.declared, cx.failed, cx.unresolved = known, {}, failed, set()
     nodes = _loop(cx, body, scope, stmt)
-    if not report.has_errors and (cx.unresolved or cx.failed - start.failed):
-        names = sorted(cx.unresolved) or sorted(cx.failed - start.failed)
+    changed = {n for n, view in known.items() if cx.declared.get(n) != view}
+    undecided = sorted(cx.unresolved or (cx.failed - start.failed) or changed)
+    if undecided and not report.has_errors:
         cx.error(
             rules.DTYPE_CYCLE,
-            f"the dtype of `{names[0]}` does not follow from its definition",
+            f"the dtype of `{undecided[0]}` does not follow from its definition",
             stmt.axis.span,
-            [f"state it: `{names[0]}: f32[...] = ...`"],
+            [f"state it: `{undecided[0]}: f32[...] = ...`"],
         )
     return nodes
 

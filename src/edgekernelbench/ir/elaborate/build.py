@@ -169,6 +169,11 @@ def is_plain_read(value: object) -> bool:
     return isinstance(value, core.Load) and all(is_cheap(i) for i in value.indices)
 
 
+def has_binders(expr: core.Expr) -> bool:
+    """True for an expression with variables of its own, which may not stand in two places."""
+    return any(isinstance(node, core.Reduce | core.Block) for node in core.walk(expr))
+
+
 def is_cheap(expr: core.Expr, limit: int = CHEAP_NODES) -> bool:
     """A constant, a variable, or a little integer arithmetic on them: may be written twice."""
     if isinstance(expr, core.Const | core.VarRef):

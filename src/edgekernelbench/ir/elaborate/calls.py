@@ -191,12 +191,7 @@ def _argument(
     cx: Context, lets: Lets, name: str, value: Value, expr: surface.Expr
 ) -> Scalar | View | Poison:
     if isinstance(value, View) and value.rank > 0:
-        prefix = []
-        for index in value.prefix:
-            held = lets.hold(cx, name, index)
-            assert isinstance(held, core.Expr)
-            prefix.append(held)
-        return View(value.tensor, value.lows, tuple(prefix))
+        return lets.hold_slice(cx, name, value)
     return lets.hold(cx, name, coerce.scalar(cx, value, expr.span))
 
 

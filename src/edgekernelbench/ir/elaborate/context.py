@@ -14,6 +14,7 @@ from edgekernelbench.ir.elaborate import rules
 from edgekernelbench.ir.elaborate.values import POISON, Binding, Poison, Scope, Value, View
 
 MAX_NODES = 200_000
+MAX_WORK = 600_000  # nodes over all passes that infer dtypes
 MAX_DEPTH = 240
 MAX_MACRO_DEPTH = 50
 MAX_TEMPLATE_DEPTH = 20
@@ -93,6 +94,7 @@ class Context:
         self._depths: dict[int, tuple[core.Expr, int]] = {}
         self._next_uid = 0
         self._nodes = 0
+        self._work = 0
         self._depth = 0
 
     @property
@@ -191,7 +193,8 @@ class Context:
     def count(self, span: Span | None, nodes: int = 1) -> None:
         """Books core nodes; beyond the limit elaboration ends."""
         self._nodes += nodes
-        if self._nodes > MAX_NODES:
+        self._work += nodes
+        if self._nodes > MAX_NODES or self._work > MAX_WORK:
             self.stop(
                 f"the kernel expands to more than {MAX_NODES:,} operations",
                 span,

@@ -43,7 +43,8 @@ def elaborate(
     try:
         program = _program(cx, kernel, sizes or {})
     except LimitExceeded:
-        cx.report = report
+        if cx.report is not report:  # met while dtypes of a loop were being inferred
+            report.add(cx.report.items[-1])
     return ElaborateResult(None if report.has_errors else program, report.sorted())
 
 

@@ -116,7 +116,7 @@ def _block(cx: Context, scope: Scope, expr: surface.BlockExpr) -> Value:
 def _bound(cx: Context, lets: Lets, name: str, value: Value, expr: surface.Expr) -> Value:
     """What a let's name stands for: numbers and slices as they are, else a variable."""
     if isinstance(value, View) and value.rank > 0:
-        return value
+        return lets.hold_slice(cx, name, value)
     found = coerce.scalar(cx, value, expr.span)
     if found is POISON or isinstance(found, Number):
         return found

@@ -6,7 +6,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.elaborate import build, ops
 from edgekernelbench.ir.elaborate.context import Context
-from edgekernelbench.ir.elaborate.values import POISON, Number, Poison, Scalar
+from edgekernelbench.ir.elaborate.values import POISON, Number, Poison, Scalar, View
 
 
 class Lets:
@@ -20,6 +20,14 @@ class Lets:
         if value is POISON or isinstance(value, Number) or build.is_cheap(value):
             return value
         return self.bind(cx, name, value)
+
+    def hold_slice(self, cx: Context, name: str, view: View) -> View:
+        """A slice whose indices may be written twice."""
+        prefix = []
+        for index in view.prefix:
+            cheap = build.is_cheap(index)
+            prefix.append(index if cheap else self.bind(cx, name, index))
+        return View(view.tensor, view.lows, tuple(prefix))
 
     def bind(self, cx: Context, name: str, value: core.Expr) -> core.Expr:
         if isinstance(value, core.Const | core.VarRef):

@@ -8,6 +8,7 @@ from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.elaborate import build, coerce, ops, rules, safe
 from edgekernelbench.ir.elaborate.context import Context
+from edgekernelbench.ir.elaborate.hold import Lets
 from edgekernelbench.ir.elaborate.names import lookup_tensor
 from edgekernelbench.ir.elaborate.values import POISON, Number, Poison, Scope, Value, View
 
@@ -62,8 +63,9 @@ def pad(cx: Context, scope: Scope, call: surface.Call) -> Value:
         )
     value = element(cx, cx.expr(scope, call.args[0]), call.args[0])
     other = coerce.scalar(cx, cx.expr(scope, call.args[1]), call.args[1].span)
+    lets = Lets()
     if isinstance(value, View) and value.rank == 0:
-        view, terms = _guard(cx, value, call.span)
+        view, terms = _guard(cx, _own_indices(cx, lets, value), call.span)
         inner = coerce.load(cx, view, call.args[0].span)
     else:
         found = coerce.scalar(cx, value, call.args[0].span)
@@ -82,7 +84,17 @@ def pad(cx: Context, scope: Scope, call: surface.Call) -> Value:
         return pair[0]
     cx.count(call.span)
     cond = build.conjunction(cx, terms, call.span)
-    return core.Select(cond, pair[0], pair[1], pair[0].dtype, True, call.span)
+    select = core.Select(cond, pair[0], pair[1], pair[0].dtype, True, call.span)
+    return lets.wrap(select, call.span)
+
+
+def _own_indices(cx: Context, lets: Lets, view: View) -> View:
+    """The slice with indices that may stand both in the read and in the tests around it."""
+    prefix = [
+        lets.bind(cx, "index", index) if build.has_binders(index) else index
+        for index in view.prefix
+    ]
+    return View(view.tensor, view.lows, tuple(prefix))
 
 
 def _guard(cx: Context, view: View, span: Span) -> tuple[View, list[core.Expr]]:
@@ -112,6 +124,14 @@ def _guard_expr(
         return None
     assert not isinstance(value, Number)
     load = reads[0]
+    if any(build.has_binders(index) for index in load.indices):
+        cx.error(
+            rules.PAD,
+            f"the index in `{coerce.show(first)}` holds a reduction or block",
+            call.span,
+            ["`pad` the read alone: `f(pad(x[..], 0))`, or make the index a stage"],
+        )
+        return None
     _, terms = _guard(cx, View(load.tensor, cx.lows_of(load.tensor), load.indices), call.span)
     return value, terms
 

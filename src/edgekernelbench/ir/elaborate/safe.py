@@ -168,6 +168,8 @@ def split(cx: Context, expr: core.Expr) -> tuple[int, core.Expr, core.Expr] | No
                 (small if narrow else wide).append((sign, term))
         if len(wide) > 1 or len(small) > 32:
             return None
+    if any(build.has_binders(term) for _, term in small):
+        return None
     if len(wide) != 1 or not cx.ranges.of(wide[0][1]).safe:
         return None
     return (*wide[0], _sum(cx, small, expr.span))
@@ -192,7 +194,9 @@ def _expand(cx: Context, expr: core.Expr, budget: list[int]) -> core.Expr:
     match expr:
         case core.VarRef():
             value = cx.ranges.let_value(expr.var)
-            return expr if value is None else _expand(cx, value, budget)
+            if value is None or build.has_binders(value):
+                return expr
+            return _expand(cx, value, budget)
         case core.Binary():
             left, right = _expand(cx, expr.left, budget), _expand(cx, expr.right, budget)
             return build.binary(cx, expr.op, left, right, expr.dtype, expr.span)
