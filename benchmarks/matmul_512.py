@@ -40,7 +40,7 @@ for line in sys.stdin:
 
 
 def main() -> None:
-    from edgekernelbench.evaluator import Evaluator, EvalSettings
+    from edgekernelbench.evaluator import EvalSettings, Evaluator
     from edgekernelbench.suite import load_suite
     from edgekernelbench.targets.registry import find_target
 
@@ -59,18 +59,18 @@ def main() -> None:
     ours: list[float] = []
     against_ort: list[float] = []
     against_blas: list[float] = []
-    with Evaluator(target, settings=EvalSettings(baselines=("ort",))) as evaluator:
-        with evaluator.session(task) as session:
-            for _ in range(TURNS):
-                result = session.evaluate(text)
-                if result.performance is None:
-                    sys.exit(f"{result.status.value}: {result.message} {result.diagnostics}")
-                blas.stdin.write("go\n")
-                blas.stdin.flush()
-                blas_us = float(blas.stdout.readline())
-                ours.append(result.performance.median_us)
-                against_ort.append(result.baselines["ort"].speedup or 0.0)
-                against_blas.append(blas_us / result.performance.median_us)
+    settings = EvalSettings(baselines=("ort",))
+    with Evaluator(target, settings=settings) as evaluator, evaluator.session(task) as session:
+        for _ in range(TURNS):
+            result = session.evaluate(text)
+            if result.performance is None:
+                sys.exit(f"{result.status.value}: {result.message} {result.diagnostics}")
+            blas.stdin.write("go\n")
+            blas.stdin.flush()
+            blas_us = float(blas.stdout.readline())
+            ours.append(result.performance.median_us)
+            against_ort.append(result.baselines["ort"].speedup or 0.0)
+            against_blas.append(blas_us / result.performance.median_us)
     blas.stdin.close()
     print(
         json.dumps(
