@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.sustained import Sustained, sustained
 from tests.evaluator.fakes import FakeTask, make_evaluator
 
 
@@ -119,3 +121,17 @@ def test_cold_calls_are_slower(tmp_path: Path) -> None:
     assert (cold.cache_state, warm.cache_state) == ("cold", "warm")
     assert cold.calls_per_sample == 1
     assert cold.median_us > 1.5 * warm.median_us
+
+
+def test_sustained(tmp_path: Path) -> None:
+    with (
+        make_evaluator(tmp_path) as evaluator,
+        evaluator.session(FakeTask()) as session,
+    ):
+        found = sustained(session, "correct", seconds=1.5, window_s=0.2)
+        wrong = sustained(session, "wrong", seconds=1.5)
+    assert isinstance(found, Sustained)
+    assert found.seconds >= 1.5 and 4 <= len(found.windows) <= 9
+    assert found.checked_samples == len(found.windows) + 1
+    assert 0.2 < found.steady_us / found.burst_us < 5
+    assert isinstance(wrong, Evaluation) and wrong.status == "wrong_result"

@@ -23,6 +23,7 @@ from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks, load_peaks
 
+_LOG_BYTES = 1 << 20
 _PEAK_MEASUREMENTS = 3
 """Times that an evaluator may measure its target's peaks: once to begin with, and again before
 the roofline accuses."""
@@ -138,22 +139,25 @@ class Evaluator:
             self._measuring_peaks = False
         return True
 
-    def kernel_contestant(self, name: str, folder: Path, task: EvalTask) -> Contestant:
+    def kernel_contestant(
+        self, name: str, folder: Path, task: EvalTask, unlimited_time: bool = False
+    ) -> Contestant:
         """A contestant for a compiled kernel in ``folder``, limited like any candidate."""
         program = Program(folder, self.machinery.runners["tvm-library"], {}, self.cores)
-        return self.contestant(name, program, task, candidate=True)
+        seconds = self.settings.total_run_s * self.target.threads + 30
+        limits = Limits(
+            memory_bytes=self.target.memory_bytes + _SLACK_BYTES,
+            cpu_seconds=None if unlimited_time else int(seconds),
+            file_bytes=_LOG_BYTES,
+        )
+        return self.contestant(name, program, task, limits)
 
     def contestant(
-        self, name: str, program: Program, task: EvalTask, candidate: bool = False
+        self, name: str, program: Program, task: EvalTask, limits: Limits | None = None
     ) -> Contestant:
-        limits = Limits(file_bytes=1 << 20)
-        if candidate:
-            limits = Limits(
-                memory_bytes=self.target.memory_bytes + _SLACK_BYTES,
-                cpu_seconds=int(self.settings.total_run_s * self.target.threads) + 30,
-                file_bytes=1 << 20,
-            )
+        """A contestant for any program; without limits of memory and time unless given."""
         server = self._servers[program.plug.server]
+        limits = limits or Limits(file_bytes=_LOG_BYTES)
         return Contestant(name, program, server, ports(task), limits, self.settings.run_s)
 
     # ------------------------------------------------------------ life
