@@ -4,10 +4,13 @@
    is read along it element by element, or not at all.
 2. A reduction whose reads run along the last spatial axis (matrix products, convolutions,
    pooling of channels-last data) keeps a tile of that axis in registers, with up to four rows of
-   a second axis that shares the reads; the reduction loops go around the tile.
+   the innermost other axis that shares reads; the reduction loops go around the tile.
 3. A reduction whose reads run along its last reduction axis (row sums, dot products) is done with
-   SIMD partial results, several neighbouring results at a time where they share a read.
-4. Every other reduction is one scalar accumulation per element.
+   SIMD partial results, for up to four neighbours at a time along each of two axes that share
+   reads.
+4. A reduction whose reads along the last spatial axis skip elements (strided convolutions) is
+   done as in 2, when all such reads are shared by the rows. Every other one is one scalar
+   accumulation per element.
 5. A reduction whose condition compares an axis with data (``where idx[p] == v``) is a scatter: one
    pass over the elements, each of which goes where it lands.
 6. The outermost loops run on all cores when a stage takes more than 200,000 weighted operations
@@ -41,23 +44,75 @@ class Situation:
 
 def default_pieces(stage: Stage, target: Target, situation: Situation) -> tuple[Piece, ...]:
     """The nest of a stage that has no ``loops`` line."""
-    reads = accesses(stage)
     spatial, inner = own_axes(stage), reduce_axes(stage)
-    if not inner:
-        items = _map(stage, reads, target)
-    else:
-        lane = _last_axis(stage)
-        row = list(inner)[-1]
-        if lane is not None and _runs_along(reads, lane) and _bounds_free(stage, lane):
-            items = _tiled(stage, reads, lane, target)
-        elif inner[row].extent >= MIN_SIMD_EXTENT and _runs_along(reads, row):
-            items = _rows(stage, reads, row, spatial)
-        else:
-            items = [Part(v) for v in spatial] + [Part(v, reduction=True) for v in inner]
+    items = _reduction(stage, target) if inner else _map(stage)
     alone = not situation.placed and not situation.in_loop
     if alone and target.threads > 1 and work(stage) >= PARALLEL_WORK:
         items = _threaded(items, {**spatial, **{v: a.extent for v, a in inner.items()}}, target)
     return name_pieces(items)
+
+
+def _reduction(stage: Stage, target: Target) -> list[Part]:
+    reads, inner = accesses(stage), reduce_axes(stage)
+    lane, row = _last_axis(stage), list(inner)[-1]
+    if lane is not None and not _bounds_free(stage, lane):
+        lane = None
+    if lane is not None and _runs_along(reads, lane):
+        return _rows_of_lanes(stage, reads, lane, target)
+    if inner[row].extent >= MIN_SIMD_EXTENT and _runs_along(reads, row):
+        second = MAX_ROWS if target.vector_bits >= 512 else MAX_ROWS // 2
+        tile = _tile(stage, reads, row, (MAX_ROWS, second)) if len(reads) > 1 else {}
+        return _blocked(stage, tile, row, 1)
+    if lane is not None and _skips_along(stage, reads, lane):
+        return _rows_of_lanes(stage, reads, lane, target)
+    return [*(Part(v) for v in own_axes(stage)), *(Part(v, reduction=True) for v in inner)]
+
+
+def _rows_of_lanes(
+    stage: Stage, reads: tuple[Access, ...], lane: Var, target: Target
+) -> list[Part]:
+    width = max(map_lanes(target), 2 * native_lanes(target))
+    tile = _tile(stage, reads, lane, (MAX_ROWS,))
+    return _blocked(stage, tile, lane, min(own_axes(stage)[lane], width))
+
+
+def _skips_along(stage: Stage, reads: tuple[Access, ...], lane: Var) -> bool:
+    """Whether reads skip elements along the axis, and every such read serves several rows."""
+    strided = [read for read in reads if read.strides[lane] == "strided"]
+    tile = _tile(stage, reads, lane, (MAX_ROWS,))
+    shared = all(read.strides[axis] == "fixed" for read in strided for axis in tile)
+    return bool(tile) and shared and bool(strided) and "gather" not in _strides(reads, lane)
+
+
+def _tile(
+    stage: Stage, reads: tuple[Access, ...], lane: Var, most: tuple[int, ...]
+) -> dict[Var, int]:
+    """Other axes to take several values of at once, innermost first: some moving read is used
+    again along them. ``most``: how many values, for each axis in turn."""
+    moving = [read for read in reads if read.strides[lane] != "fixed"]
+    out: dict[Var, int] = {}
+    for axis, extent in reversed(own_axes(stage).items()):
+        shared = any(read.strides[axis] == "fixed" for read in moving)
+        if axis != lane and extent > 1 and shared and _bounds_free(stage, axis):
+            out[axis] = _rows_of(extent, most[len(out)])
+        if len(out) == len(most):
+            break
+    return out
+
+
+def _blocked(stage: Stage, tile: dict[Var, int], lane: Var, width: int) -> list[Part]:
+    """Spatial loops, reduction loops, and inside them the unrolled tile and the lanes."""
+    inner = reduce_axes(stage)
+    items: list[Part] = []
+    for axis, extent in own_axes(stage).items():
+        step = width if axis == lane else tile.get(axis, 0)
+        if step == 0:
+            items.append(Part(axis))
+        elif step < extent:
+            items.append(Part(axis, step))
+    items += [Part(v, reduction=True) for v in inner if v != lane]
+    items += [Part(axis, kind="unroll") for axis in reversed(tile)]
+    return [*items, Part(lane, kind="vectorize", reduction=lane in inner)]
 
 
 def scatter_pieces(stage: Stage, scatter: Scatter) -> tuple[Piece, ...]:
@@ -100,59 +155,18 @@ def _bounds_free(stage: Stage, axis: Var) -> bool:
     )
 
 
-def _map(stage: Stage, reads: tuple[Access, ...], target: Target) -> list[Part]:
-    items = [Part(v) for v in own_axes(stage)]
+def _map(stage: Stage) -> list[Part]:
+    items, reads = [Part(v) for v in own_axes(stage)], accesses(stage)
     lane = _last_axis(stage)
     if lane is None or not all(s in ("contiguous", "fixed") for s in _strides(reads, lane)):
         return items
     return [*(part for part in items if part.axis != lane), Part(lane, kind="vectorize")]
 
 
-def _tiled(stage: Stage, reads: tuple[Access, ...], lane: Var, target: Target) -> list[Part]:
-    spatial, inner = own_axes(stage), reduce_axes(stage)
-    width = min(spatial[lane], max(map_lanes(target), 2 * native_lanes(target)))
-    row = _shared_axis(spatial, reads, lane)
-    rows = 1 if row is None else _rows_of(spatial[row], MAX_ROWS)
-    items: list[Part] = []
-    for axis, extent in spatial.items():
-        if axis == lane:
-            items += [Part(lane, width)] if width < extent else []
-        elif axis != row:
-            items.append(Part(axis))
-        elif rows < extent:
-            items.append(Part(axis, rows))
-    items += [Part(v, reduction=True) for v in inner]
-    items += [Part(row, kind="unroll")] if row is not None else []
-    return [*items, Part(lane, kind="vectorize")]
-
-
-def _shared_axis(spatial: dict[Var, int], reads: tuple[Access, ...], lane: Var) -> Var | None:
-    """The innermost other axis along which a vector read stands still: it is used again there."""
-    vectors = [read for read in reads if read.strides[lane] == "contiguous"]
-    for axis in reversed([v for v in spatial if v != lane]):
-        if spatial[axis] > 1 and any(read.strides[axis] == "fixed" for read in vectors):
-            return axis
-    return None
-
-
 def _rows_of(extent: int, most: int) -> int:
     """How many rows to take at once: the largest divisor up to ``most``, or ``most`` itself."""
     best = max(n for n in range(1, most + 1) if extent % n == 0)
     return best if best > 1 else min(most, extent)
-
-
-def _rows(stage: Stage, reads: tuple[Access, ...], row: Var, spatial: dict[Var, int]) -> list[Part]:
-    shared = _shared_axis(spatial, reads, row) if len(reads) > 1 else None
-    count = 1 if shared is None else _rows_of(spatial[shared], MAX_ROWS)
-    items: list[Part] = []
-    for axis, extent in spatial.items():
-        if axis != shared:
-            items.append(Part(axis))
-        elif count < extent:
-            items.append(Part(axis, count))
-    items += [Part(v, reduction=True) for v in reduce_axes(stage) if v != row]
-    items += [Part(shared, kind="unroll")] if shared is not None else []
-    return [*items, Part(row, kind="vectorize", reduction=True)]
 
 
 def _threaded(items: list[Part], extents: dict[Var, int], target: Target) -> list[Part]:

@@ -88,11 +88,16 @@ class StagePlan:
 
     @property
     def first_reduction(self) -> int:
-        """Number of pieces outside the first reduction loop (all, when there is none)."""
-        for k, piece in enumerate(self.pieces):
-            if piece.reduction:
-                return k
-        return len(self.pieces)
+        """Number of pieces outside the reduction loops (all, when there are none).
+
+        Unrolled loops right outside a vectorised reduction axis count as inside: their results
+        advance together.
+        """
+        first = next((k for k, p in enumerate(self.pieces) if p.reduction), len(self.pieces))
+        if first == len(self.pieces) - 1 and self.pieces[first].kind == "vectorize":
+            while first and self.pieces[first - 1].kind == "unroll":
+                first -= 1
+        return first
 
     def piece_index(self, name: str) -> int | None:
         return next((k for k, piece in enumerate(self.pieces) if piece.name == name), None)

@@ -1,0 +1,219 @@
+"""Emission of the reduction of a stage over a box: accumulator, updates, result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.core import Expr, Reduce, Tensor, Var
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.emit.accumulate import Tile, Updater, start_value
+from edgekernelbench.lowering.emit.boxes import Box, Span, whole
+from edgekernelbench.lowering.emit.context import Context, Storage
+from edgekernelbench.lowering.emit.cuts import cutter
+from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
+from edgekernelbench.lowering.emit.simd import LaneLoops
+from edgekernelbench.lowering.emit.walk import Hook, Walker
+from edgekernelbench.lowering.expr.linear import int_const
+from edgekernelbench.lowering.nest import Alloc, Stmt, Store
+from edgekernelbench.lowering.plan import Piece, StagePlan, own_axes
+
+MAX_TILE_BYTES = 32 * 1024
+
+
+def is_simd(plan: StagePlan) -> bool:
+    """Whether the innermost loop is a vectorised reduction axis."""
+    return plan.pieces[-1].reduction and plan.pieces[-1].kind == "vectorize"
+
+
+def in_registers(plan: StagePlan) -> bool:
+    """Whether all spatial loops inside the first reduction loop are unrolled or lanes."""
+    inner = plan.pieces[plan.first_reduction :]
+    return all(p.reduction or p.kind in ("unroll", "vectorize") for p in inner)
+
+
+def readable(plan: StagePlan) -> bool:
+    """Whether readers may take the accumulator for the stage: it has the very dtype."""
+    return plan.reduce is not None and plan.reduce.dtype is plan.stage.tensor.dtype
+
+
+def has_tile(plan: StagePlan, box: Box) -> bool:
+    """Whether the reduction over ``box`` has a private accumulator."""
+    assert plan.reduce is not None
+    special = plan.reduce.op in ("argmax", "argmin") or is_simd(plan)
+    return special or not readable(plan) or _fits_registers(plan, box)
+
+
+def _fits_registers(plan: StagePlan, box: Box) -> bool:
+    """Whether the accumulator is meant for registers (the stack, where it is larger)."""
+    size = plan.stage.tensor.dtype.bytes * prod(box[axis].extent for axis in tile_axes(plan))
+    return in_registers(plan) and size <= MAX_TILE_BYTES
+
+
+def tile_axes(plan: StagePlan) -> tuple[Var, ...]:
+    """Spatial axes with loops inside the first reduction loop, in the order of the nest."""
+    inner = plan.pieces[plan.first_reduction :]
+    return tuple(p.axis for p in inner if p.last and not p.reduction)
+
+
+@dataclass(slots=True)
+class ReductionEmitter:
+    """Emits the reduction of one stage; its spatial loops outside are done already.
+
+    Attributes:
+        hook: for stages placed inside the reduction loops, None when there are none.
+        keeps_tile: the accumulator is the stage's storage here, nothing is copied out.
+        exposed: stages placed around the reduction read its accumulator.
+    """
+
+    ctx: Context
+    plan: StagePlan
+    hook: Hook | None
+    keeps_tile: bool
+    exposed: bool
+
+    @property
+    def _reduce(self) -> Reduce:
+        assert self.plan.reduce is not None
+        return self.plan.reduce
+
+    def emit(self, box: Box) -> list[Stmt]:
+        plan, reduce = self.plan, self._reduce
+        assert plan.eager_body is not None
+        full = {**box, **{a.var: whole(a.extent) for a in reduce.axes}}
+        out: list[Stmt] = []
+        tile = self._tile(full, out)
+        plain, eager = (reduce.body, reduce.where), (plan.eager_body, plan.eager_where)
+        updater = Updater(self.ctx, reduce, plain, eager, tile, self._address(tile))
+        out += self._results(tile, lambda b, _: self._start(updater, tile, b)).walk(0, box)
+        out += self._updates(full, updater, tile)
+        if tile is not None:
+            out += self._results(tile, lambda b, _: self._finish(updater, tile, b)).walk(0, box)
+            if self.exposed and readable(plan):
+                self._expose(tile)
+        return out
+
+    def _results(self, tile: Tile | None, leaf: Callable[[Box, int], list[Stmt]]) -> Walker:
+        """A walk over the results inside the reduction loops, without these."""
+        inner = self.plan.pieces[self.plan.first_reduction :]
+        spatial = tuple(p for p in inner if not p.reduction)
+        lanes = map_lanes(self.ctx.target)
+        return Walker(self.ctx, spatial, leaf, lanes, keep_vectors=tile is not None)
+
+    # ---------------------------------------------------------- the accumulator
+    def _tile(self, box: Box, out: list[Stmt]) -> Tile | None:
+        plan, reduce = self.plan, self._reduce
+        if not has_tile(plan, box):
+            return None
+        axes = tile_axes(plan)
+        shape = tuple(box[axis].extent for axis in axes)
+        lanes = 1
+        if is_simd(plan):
+            extent = box[plan.pieces[-1].axis].extent
+            lanes = _largest_power(min(extent, partial_lanes(self.ctx.target, prod(shape))))
+        shape += (lanes,) if lanes > 1 else ()
+        arg = reduce.op in ("argmax", "argmin")
+        local, name = _fits_registers(plan, box), plan.stage.name
+        value = self._buffer(
+            f"{name}.acc", reduce.body.dtype if arg else reduce.dtype, shape, local, out
+        )
+        position = self._buffer(f"{name}.at", DType.S32, shape, local, out) if arg else None
+        return Tile(axes, box, lanes, value, position)
+
+    def _buffer(
+        self, name: str, dtype: DType, shape: tuple[int, ...], local: bool, out: list[Stmt]
+    ) -> Tensor:
+        if not local:
+            return self.ctx.tile(name, dtype, shape, out)
+        buffer = self.ctx.buffer(name, dtype, shape)
+        out.append(Alloc(buffer, "local"))
+        return buffer
+
+    def _address(
+        self, tile: Tile | None
+    ) -> Callable[[Box, Expr | None], tuple[Tensor, tuple[Expr, ...]]]:
+        if tile is None:
+            return lambda b, _: self.ctx.address(self.plan.stage.tensor, self._lhs(b))
+        return lambda b, lane: (tile.value, tile.where(b, lane))
+
+    def _lhs(self, box: Box) -> tuple[Expr, ...]:
+        return tuple(box[v].base if v in box else core.VarRef(v) for v in self.plan.stage.lhs)
+
+    def _start(self, updater: Updater, tile: Tile | None, box: Box) -> list[Stmt]:
+        value = start_value(self._reduce)
+        if tile is None:
+            return [Store(*updater.target(box, None), value)]
+        lane_var = self.ctx.loop_var("l", 0, tile.lanes - 1) if tile.lanes > 1 else None
+        where = tile.where(box, None if lane_var is None else core.VarRef(lane_var))
+        out: list[Stmt] = [Store(tile.value, where, value)]
+        if tile.position is not None:
+            out.append(Store(tile.position, where, int_const(-1)))
+        if lane_var is None:
+            return out
+        return [self.ctx.loop(lane_var, tile.lanes, "vectorize", out)]
+
+    def _finish(self, updater: Updater, tile: Tile, box: Box) -> list[Stmt]:
+        """Folds the lanes and hands the result on, unless the tile itself is the storage."""
+        out = updater.fold(tile, box) if tile.lanes > 1 else []
+        if not self.keeps_tile:
+            value = core.Load(tile.result, tile.where(box, None))
+            out.append(self.ctx.store(self.plan.stage.tensor, self._lhs(box), value))
+        return out
+
+    def _expose(self, tile: Tile) -> None:
+        """Lets the stages that are placed around the reduction read its accumulator."""
+        stage = self.plan.stage
+        own = own_axes(stage)
+        point = {var: Span(core.VarRef(var), 1) for var in stage.lhs if var in own}
+        where = tile.where({**tile.entry, **point}, None)
+        self.ctx.storages[stage.name] = Storage(tile.result, stage.lhs, where)
+
+    # ---------------------------------------------------------- updates
+    def _updates(self, box: Box, updater: Updater, tile: Tile | None) -> list[Stmt]:
+        plan, first = self.plan, self.plan.first_reduction
+        if tile is not None and is_simd(plan):
+            return self._simd_updates(box, updater, tile)
+        walker = self._walker(plan.pieces[first:], updater.update, tile)
+        return walker.walk(0, box)
+
+    def _walker(
+        self,
+        pieces: tuple[Piece, ...],
+        leaf: Callable[[Box, int], list[Stmt]],
+        tile: Tile | None,
+    ) -> Walker:
+        exprs = [e for e in (self.plan.eager_body, self.plan.eager_where) if e is not None]
+        return Walker(
+            self.ctx,
+            pieces,
+            leaf,
+            map_lanes(self.ctx.target),
+            hook=self.hook,
+            cuts=cutter(exprs, self.ctx.ranges),
+            ragged={a.var: (a.lo, a.hi) for a in self._reduce.axes if not a.is_constant},
+            keep_vectors=tile is not None,
+            first=self.plan.first_reduction,
+        )
+
+    def _simd_updates(self, box: Box, updater: Updater, tile: Tile) -> list[Stmt]:
+        plan, first = self.plan, self.plan.first_reduction
+        inner = plan.pieces[first:-1]
+        split = len(inner)
+        while self.hook is None and split and not inner[split - 1].reduction:
+            split -= 1
+        unrolled = inner[split:]
+
+        def around(point: Box, inside: Callable[[Box], list[Stmt]]) -> list[Stmt]:
+            lanes = map_lanes(self.ctx.target)
+            return Walker(self.ctx, unrolled, lambda b, _: inside(b), lanes).walk(0, point)
+
+        loops = LaneLoops(self.ctx, plan.pieces[-1], tile, updater, around)
+        walker = self._walker(inner[:split], updater.update, tile)
+        walker.leaf = lambda b, _: loops.emit(b, walker)
+        return walker.walk(0, box)
+
+
+def _largest_power(limit: int) -> int:
+    return 1 << (max(1, limit).bit_length() - 1)
