@@ -74,6 +74,53 @@ def _is_view(stage: Stage) -> bool:
     return True
 
 
+MIN_REUSE = 16
+"""Reads of an element from which on an array that a reduction reads is worth a transposed copy."""
+
+
+def transpositions(program: Program) -> set[str]:
+    """Stages that only permute or convert elements, such that a copy does not pay.
+
+    It pays for reductions that read each element often, and for constants: those are copied
+    before the call.
+    """
+    stages = {stage.name: stage for _, stage in core.stages(program.body)}
+    consts = {tensor.name for tensor in program.inputs if tensor.const}
+    found = readers(program)
+    out: set[str] = set()
+    for stage in stages.values():
+        source = _permuted(stage)
+        if source is None or source in consts or stage.tensor.kind != "stage":
+            continue
+        if all(_reuse(stages[name], stage) < MIN_REUSE for name in found.get(stage.name, ())):
+            out.add(stage.name)
+    return out
+
+
+def _permuted(stage: Stage) -> str | None:
+    """The tensor whose elements a stage renames one by one, if it does no more than that."""
+    load = stage.expr.arg if isinstance(stage.expr, core.Cast) else stage.expr
+    if isinstance(load, core.Cast):
+        load = load.arg
+    if not isinstance(load, core.Load):
+        return None
+    bare = [i.var for i in load.indices if isinstance(i, core.VarRef)]
+    rest = [i for i in load.indices if not isinstance(i, core.VarRef)]
+    plain = len(set(bare)) == len(bare) and all(const_value(i) is not None for i in rest)
+    return load.tensor.name if plain else None
+
+
+def _reuse(reader: Stage, stage: Stage) -> float:
+    """How often a reduction reads each element of a stage; 0 for a reader without one."""
+    reduce = next((n for n in core.walk(reader.expr) if isinstance(n, core.Reduce)), None)
+    if reduce is None or all(load.tensor.name != stage.name for load in loads(reduce)):
+        return 0.0
+    points = reader.tensor.size
+    for axis in reduce.axes:
+        points *= axis.extent
+    return points / max(1, stage.tensor.size)
+
+
 # ---------------------------------------------------------------- outputs of unit dimensions
 def squeezed_outputs(program: Program) -> Program:
     """An output that is another stage but for dimensions of one element is that stage."""

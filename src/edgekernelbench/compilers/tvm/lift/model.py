@@ -13,8 +13,6 @@ from edgekernelbench.compilers.tvm.lift.refusal import Refused
 
 if TYPE_CHECKING:
     import tvm
-    from onnx import ModelProto
-
 MAX_BOUND_ELEMENTS = 4096
 
 
@@ -32,8 +30,8 @@ class Imported:
     params: dict[str, np.ndarray]
 
 
-def import_model(model: ModelProto) -> Imported:
-    """Imports a model, with its initializers as parameters.
+def import_model(model: Any) -> Imported:
+    """Imports an `onnx.ModelProto`, with its initializers as parameters.
 
     Raises:
         Refused: the importer lacks an operator, or fails.
@@ -60,7 +58,7 @@ def bind_fixed(imported: Imported, fixed: Collection[str]) -> Imported:
     """The same module with small parameters of known value as constants."""
     from tvm import relax
 
-    small = {
+    small: dict[Any, Any] = {
         name: value
         for name, value in imported.params.items()
         if name in fixed and value.size <= MAX_BOUND_ELEMENTS

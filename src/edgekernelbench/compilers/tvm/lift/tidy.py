@@ -15,6 +15,7 @@ from edgekernelbench.compilers.tvm.lift.fuse import (
     fused_once,
     readers,
     squeezed_outputs,
+    transpositions,
     views,
 )
 from edgekernelbench.compilers.tvm.lift.refusal import Refused
@@ -51,7 +52,7 @@ def tidied(program: Program) -> Program:
 def _shortened(program: Program) -> Program:
     names = Names(program.next_uid)
     try:
-        program = inline_stages(program, views(program), names)
+        program = inline_stages(program, views(program) | transpositions(program), names)
         program = squeezed_outputs(_simplified(program))
         program = fused_once(_only_used(program))
     except TooLarge:
