@@ -60,7 +60,7 @@ def test_compiled_kernels_do_what_the_interpreter_says(kernel: RandomKernel, see
     assert_close(got, want, 2e-2 if kernel.loose else 2e-4, kernel.text)
 
 
-@budget(60)
+@budget(40)
 @given(kernels(), SEEDS)
 def test_loop_programs_do_what_the_interpreter_says(kernel: RandomKernel, seed: int) -> None:
     """The checking executor also finds races, uninitialised reads and reads out of range."""

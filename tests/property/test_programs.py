@@ -11,6 +11,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.elaborate import elaborate
 from edgekernelbench.ir.interpret import interpret, limits
 from edgekernelbench.ir.parse import parse
+from edgekernelbench.ir.verify import verify
 from edgekernelbench.lowering.normalize import normalize
 from tests.property.naive import run_naive
 from tests.property.programs import RandomKernel, kernels
@@ -57,17 +58,19 @@ def is_normal(program: core.Program) -> bool:
     return True
 
 
-@budget(150)
+@budget(100)
 @given(kernels(), SEEDS)
-def test_normalize_keeps_values(kernel: RandomKernel, seed: int) -> None:
+def test_normalize_keeps_values_and_proofs(kernel: RandomKernel, seed: int) -> None:
     program = program_of(kernel)
     normal = normalize(program)
     assert is_normal(normal)
+    for checked in (program, normal):
+        assert not [d.message for d in verify(checked) if d.severity == "error"], kernel.text
     inputs = kernel.draw(seed)
     assert_close(interpret(normal, inputs), interpret(program, inputs), 1e-11, kernel.text)
 
 
-@budget(150)
+@budget(100)
 @given(kernels(), SEEDS)
 def test_interpreter_does_what_the_core_says(kernel: RandomKernel, seed: int) -> None:
     program = program_of(kernel)
@@ -84,7 +87,7 @@ TINY = {
 }  # fmt: skip
 
 
-@budget(150)
+@budget(100)
 @given(kernels(), SEEDS)
 def test_cutting_into_pieces_changes_nothing(kernel: RandomKernel, seed: int) -> None:
     program = program_of(kernel)
@@ -97,7 +100,7 @@ def test_cutting_into_pieces_changes_nothing(kernel: RandomKernel, seed: int) ->
     assert_close(pieces, whole, 1e-11, kernel.text)
 
 
-@budget(150)
+@budget(100)
 @given(kernels(), SEEDS)
 def test_declared_dtypes_stay_near_float64(kernel: RandomKernel, seed: int) -> None:
     program = program_of(kernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -168,10 +169,13 @@ class Builder:
     def _lengths(self, uids: list[int], groups: Iterable[Group]) -> dict[int, int]:
         grid = self.compiler.grid
         lengths = {uid: max(1, grid[uid].extent) for uid in uids}
-        for deps, cap in groups:
-            size = 1
-            for uid in deps:
-                size *= lengths.get(uid, grid[uid].extent)
+
+        def size_of(deps: frozenset[int]) -> int:
+            return math.prod(lengths.get(uid, grid[uid].extent) for uid in deps)
+
+        # The most oversized first: cutting for it often makes the others fit.
+        for deps, cap in sorted(groups, key=lambda group: -size_of(group[0]) / group[1]):
+            size = size_of(deps)
             for uid in uids:
                 while uid in deps and size > cap and lengths[uid] > 1:
                     size //= lengths[uid]
