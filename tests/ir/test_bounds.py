@@ -163,6 +163,15 @@ def test_facts_are_needed_and_enough() -> None:
         assert not proof(s, index, lo, hi, *conditions[:-1]), index
 
 
+def test_intervals_under_facts() -> None:
+    s = Setting()
+    facts = s.prover.assume(NOTHING, op("and", op("ge", s.i, 4), op("lt", s.a, 3)))
+    assert s.prover.interval(op("fdiv", s.i, 2), facts) == Interval(2, 4)
+    assert s.prover.interval(op("sub", s.i, 4), facts) == Interval(0, 5)
+    assert s.prover.interval(op("add", s.a, 1), facts) == Interval(LOW + 1, 3)
+    assert not s.prover.interval(op("add", s.a, 1)).safe
+
+
 def test_conditions_that_may_overflow_say_nothing() -> None:
     s = Setting()
     moved = op("add", s.a, 5)

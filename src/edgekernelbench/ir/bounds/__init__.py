@@ -11,7 +11,8 @@ How to use it on a `core.Program` (the lowering may):
 - ``ranges.of(expr)`` is an `Interval` from these alone; ``.within(lo, hi)`` says that all values
   lie there and nothing overflows. It costs next to nothing.
 - ``prover = Prover(ranges)`` proves with facts: ``prover.in_range(expr, lo, hi, facts)``,
-  ``prover.at_least(expr, lo, facts)``, ``prover.not_above(a, b, gap, facts)``.
+  ``prover.at_least(expr, lo, facts)``, ``prover.not_above(a, b, gap, facts)``;
+  ``prover.interval(expr, facts)`` is the interval where the facts hold.
 - ``facts = prover.assume(facts, cond, truth)`` is what holds where a condition is known, starting
   from `NOTHING`; ``prover.assume_at_least(facts, a, b, gap)`` adds ``a >= b + gap``.
 

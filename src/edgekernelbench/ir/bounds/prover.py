@@ -63,6 +63,16 @@ class Prover:
             and self._holds(form.linear.scaled(-1).plus(hi), facts, work)
         )
 
+    def interval(self, expr: core.Expr, facts: Facts = NOTHING) -> Interval:
+        """The interval of an integer expression where the facts hold."""
+        known = self.ranges.of(expr)
+        form = self.forms.form(expr)
+        if not (known.safe or self._needs_hold(form.needs, facts, _Work())):
+            return known
+        under = self._interval(form.linear, facts)
+        low, high = max(known.lo, under.lo), min(known.hi, under.hi)
+        return Interval(low, max(low, high))
+
     def at_least(self, expr: core.Expr, lo: int, facts: Facts = NOTHING) -> bool:
         """True when ``expr >= lo`` is proved."""
         known = self.ranges.of(expr)
