@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
@@ -237,13 +238,15 @@ class ExpressionEmitter:
     def _floor_divide(self, a: TExpr, b: TExpr, dtype: DType) -> TExpr:
         if dtype.is_float:
             return tirx.floor(scalars.divide(a, b))
+        if _may_fall(a):
+            return tirx.truncdiv(tirx.Sub(a, _modulo_by_remainder(a, b)), b)
         return tirx.FloorDiv(a, b)
 
     def _floor_modulo(self, a: TExpr, b: TExpr, dtype: DType) -> TExpr:
         if dtype.is_float:
             a, b = self.bind(a), self.bind(b)
             return tirx.Sub(a, tirx.Mul(tirx.floor(scalars.divide(a, b)), b))
-        return tirx.FloorMod(a, b)
+        return _modulo_by_remainder(a, b) if _may_fall(a) else tirx.FloorMod(a, b)
 
     def cast(self, value: TExpr, source: DType, dtype: DType) -> TExpr:
         """The conversion of `core.Cast`."""
@@ -265,3 +268,29 @@ class ExpressionEmitter:
             flag = self.cast(value, source, DType.BOOL)
             return tirx.Cast("uint8", scalars.as_int(flag))
         return self.cast(value, source, tensor.dtype)
+
+
+def _may_fall(value: TExpr) -> bool:
+    """Whether some variable may count negatively in an index expression.
+
+    TVM's simplifier turns ``(4 - i) // 3`` into ``i // -3 + 1`` and ``(4 - i) % 3`` into
+    ``i % -3 * -1``, which are other numbers. Remainders that truncate it leaves alone.
+    """
+    found = [False]
+
+    def look(node: tirx.Sub | tirx.Mul) -> None:
+        if isinstance(node, tirx.Sub):
+            found[0] = found[0] or not isinstance(node.b, tirx.IntImm)
+        else:
+            factors = (node.a, node.b)
+            found[0] = found[0] or any(isinstance(f, tirx.IntImm) and f.value < 0 for f in factors)
+
+    tvm_ffi.structural_walk(value, ((tirx.Sub, tirx.Mul), look))
+    return found[0]
+
+
+def _modulo_by_remainder(a: TExpr, b: TExpr) -> TExpr:
+    """``a % b`` that floors, for positive ``b``, from remainders that truncate."""
+    remainder = tirx.truncmod(a, b)
+    zero = tirx.IntImm(scalars.dtype_name(b), 0)
+    return tirx.Add(remainder, tirx.Select(tirx.LT(remainder, zero), b, zero))
