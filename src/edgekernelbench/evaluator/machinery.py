@@ -67,7 +67,7 @@ def machinery(threads: int) -> Machinery:
         compiler="edgekernelbench.compilers.tvm:TvmCompiler",
         runners={
             "tvm-library": RunnerPlug("run", "edgekernelbench.evaluator.runners:tvm_library"),
-            "relax": RunnerPlug("run", "edgekernelbench.compilers.tvm.execute:LoadedRelax"),
+            "relax": RunnerPlug("run", "edgekernelbench.evaluator.runners:relax"),
             "ort": RunnerPlug("ort", "edgekernelbench.baselines.ort:OrtRunner"),
         },
         baselines=BASELINES,

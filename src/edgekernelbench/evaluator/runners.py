@@ -44,3 +44,34 @@ class TvmLibrary:
 def tvm_library(folder: Path, options: Mapping[str, Any]) -> Runner:
     """Runner factory. Option ``baked``: see `TvmLibrary`."""
     return TvmLibrary(folder, options.get("baked"))
+
+
+class RelaxModel:
+    """A model that `compilers.tvm.relax_build` built. ``baked``: see `TvmLibrary`."""
+
+    def __init__(
+        self, folder: Path, interface: Mapping[str, Any], baked: Mapping[str, str]
+    ) -> None:
+        from edgekernelbench.compilers.tvm.relax_build import RelaxInterface
+        from edgekernelbench.compilers.tvm.relax_execute import LoadedRelax
+
+        self._model = LoadedRelax(folder, RelaxInterface.model_validate(interface))
+        self._baked = baked
+
+    def bind(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        consts: Mapping[str, np.ndarray],
+        outputs: Mapping[str, np.ndarray],
+        twin: bytes | None,
+    ) -> Callable[[], None]:
+        if twin is None:
+            raise ValueError("the model's constants are those of the twin")
+        params = initializers(twin)
+        check_baked(params, self._baked)
+        return self._model.bind(inputs, params, outputs)
+
+
+def relax(folder: Path, options: Mapping[str, Any]) -> Runner:
+    """Runner factory. Options: see `RelaxModel`."""
+    return RelaxModel(folder, options["interface"], options["baked"])

@@ -56,7 +56,7 @@ class FunctionLifter:
             raise Refused(f"{self._name}: symbolic arguments")
         self._buffers = dict(zip(params, arguments, strict=False))
         self._wanted = dict(zip(params[len(arguments) :], outputs, strict=True))
-        for block in _blocks(function.body):
+        for block in blocks(function.body):
             try:
                 self._block(block)
             except Refused as reason:
@@ -166,8 +166,12 @@ def _shape(buffer: TNode) -> tuple[int, ...]:
     return tuple(int(extent.value) for extent in buffer.shape)
 
 
-def _blocks(body: TNode) -> Iterator[TNode]:
-    """The innermost blocks in program order; their loops run over the blocks' own axes."""
+def blocks(body: TNode) -> Iterator[TNode]:
+    """The innermost blocks of a loop function in program order.
+
+    Raises:
+        Refused: their loops are not just those over the blocks' own axes.
+    """
     stack: list[tuple[TNode, Mapping[TNode, int]]] = [(body, {})]
     while stack:
         node, loops = stack.pop()

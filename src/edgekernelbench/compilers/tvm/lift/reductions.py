@@ -110,6 +110,26 @@ def _is_identity(op: core.ReduceOp, start: float, dtype: DType) -> bool:
     return (-start if op == "max" else start) in limits
 
 
+def sums_in_f16(module: TNode) -> bool:
+    """Whether some loop function of a lowered model adds up in f16: too coarse to be of use.
+
+    The lift computes such sums in f32.
+
+    Raises:
+        Refused: a function is of no form that the lift knows.
+    """
+    from edgekernelbench.compilers.tvm.lift.blocks import blocks
+
+    functions = [f for v, f in module.functions.items() if str(v.name_hint) != "main"]
+    return any(
+        type(block.init).__name__ == "BufferStore"
+        and str(block.init.buffer.dtype) == "float16"
+        and type(getattr(block.body, "value", None)).__name__ == "Add"
+        for function in functions
+        for block in blocks(function.body)
+    )
+
+
 def argument_reduction(
     block: TNode, axes: Axes, expressions: Expressions
 ) -> list[tuple[TNode, Expr]]:
