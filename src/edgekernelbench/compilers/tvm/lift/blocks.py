@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgekernelbench.compilers.tvm.lift.expressions import Expressions
-from edgekernelbench.compilers.tvm.lift.reductions import argument_reduction, plain_reduction
+from edgekernelbench.compilers.tvm.lift.reductions import (
+    argument_reduction,
+    plain_reduction,
+    statements,
+)
 from edgekernelbench.compilers.tvm.lift.refusal import Refused
 from edgekernelbench.compilers.tvm.lift.sources import Builder, Source, dtype_of
 from edgekernelbench.ir import core
@@ -70,7 +74,7 @@ class FunctionLifter:
     def _block(self, block: TNode) -> None:
         expressions = Expressions(self._builder, self._buffers)
         axes = self._axes(block, expressions)
-        lets, stores = _statements(block.body)
+        lets, stores = statements(block.body)
         if lets or len(stores) != 1:
             self._argument_reduction(block, axes, expressions)
             return
@@ -206,18 +210,3 @@ def _check_bindings(realize: TNode, loops: Mapping[TNode, int]) -> None:
         seen.add(value)
     if any(extent > 1 and var not in seen for var, extent in loops.items()):
         raise Refused("a block that runs several times")
-
-
-def _statements(body: TNode) -> tuple[list[TNode], list[TNode]]:
-    """Lets and stores of a block's body.
-
-    Raises:
-        Refused: there is anything else.
-    """
-    parts = tuple(body.seq) if type(body).__name__ == "SeqStmt" else (body,)
-    lets = [part for part in parts if type(part).__name__ == "Bind"]
-    stores = [part for part in parts if type(part).__name__ == "BufferStore"]
-    for part in parts:
-        if type(part).__name__ not in ("Bind", "BufferStore"):
-            raise Refused(f"statement {type(part).__name__}")
-    return lets, stores

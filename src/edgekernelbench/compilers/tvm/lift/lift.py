@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from edgekernelbench.compilers.tvm.lift.refusal import Refused
 from edgekernelbench.ir.core import Program, Tensor
+from edgekernelbench.ir.dtypes import DType
 
 if TYPE_CHECKING:
     import numpy as np
     from onnx import ModelProto
 
-    from edgekernelbench.baselines.base import Port
     from edgekernelbench.compilers.tvm.lift.model import Imported
+
+
+class Port(Protocol):
+    """An array of a task's interface; `baselines.base.Port` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def role(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +38,7 @@ class LiftResult:
     reason: str = ""
 
 
-def lift(model: ModelProto, ports: tuple[Port, ...], fixed: Collection[str] = ()) -> LiftResult:
+def lift(model: ModelProto, ports: Sequence[Port], fixed: Collection[str] = ()) -> LiftResult:
     """The program that the compiler's import of ``model`` computes.
 
     Its inputs are the ports that the model uses, under their names, then the initializers that
@@ -46,9 +59,11 @@ def lift(model: ModelProto, ports: tuple[Port, ...], fixed: Collection[str] = ()
         return LiftResult(tidied(program))
     except Refused as reason:
         return LiftResult(None, str(reason))
+    except RecursionError:
+        return LiftResult(None, "an expression is nested too deeply")
 
 
-def _program(imported: Imported, ports: tuple[Port, ...], name: str) -> Program:
+def _program(imported: Imported, ports: Sequence[Port], name: str) -> Program:
     from edgekernelbench.compilers.tvm.lift.graph import GraphLifter
     from edgekernelbench.compilers.tvm.lift.model import legalize
     from edgekernelbench.compilers.tvm.lift.sources import Builder

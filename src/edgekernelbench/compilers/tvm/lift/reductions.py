@@ -142,8 +142,8 @@ def argument_reduction(
         Refused: the block is of another form.
     """
     odd = Refused("several values carried through a reduction")
-    lets, stores = _parts(block.body)
-    starts = _parts(block.init)[1] if block.init is not None else []
+    lets, stores = statements(block.body)
+    starts = statements(block.init)[1] if block.init is not None else []
     if len(stores) != 2 or len(starts) != 2 or not axes:
         raise odd
     values = {let.var: let.value for let in lets}
@@ -166,11 +166,18 @@ def argument_reduction(
     return [(position, where), (extreme, best)]
 
 
-def _parts(body: TNode) -> tuple[list[TNode], list[TNode]]:
+def statements(body: TNode) -> tuple[list[TNode], list[TNode]]:
+    """Lets and stores of a block's body.
+
+    Raises:
+        Refused: there is anything else.
+    """
     parts = tuple(body.seq) if type(body).__name__ == "SeqStmt" else (body,)
-    kinds = ("Bind", "BufferStore")
-    lets, stores = ([p for p in parts if type(p).__name__ == kind] for kind in kinds)
-    return lets, stores
+    for part in parts:
+        if type(part).__name__ not in ("Bind", "BufferStore"):
+            raise Refused(f"statement {type(part).__name__}")
+    lets = [part for part in parts if type(part).__name__ == "Bind"]
+    return lets, [part for part in parts if type(part).__name__ == "BufferStore"]
 
 
 def _extreme(condition: TNode, store: TNode, other: TNode) -> core.ReduceOp | None:
