@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (kernel texts and tables)
 """Small programs that between them use every form the lowering has to handle."""
 
 PROGRAMS = {

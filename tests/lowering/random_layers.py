@@ -139,9 +139,7 @@ def _loop_names(stage: Stage, nest: list[Piece] | None) -> list[str]:
     return out
 
 
-def _random_layouts(
-    program: Program, graph: Graph, rng: random.Random
-) -> tuple[LayoutLine, ...]:
+def _random_layouts(program: Program, graph: Graph, rng: random.Random) -> tuple[LayoutLine, ...]:
     tensors = [*program.inputs, *(p.stage.tensor for p in graph.places.values())]
     lines = []
     for tensor in tensors:

@@ -140,7 +140,8 @@ class _Lowering:
         places = [p for p in lines.places.values() if p.stage in graph.places]
         placed, targets = {p.stage for p in places}, {p.target for p in places}
         stages = plan_stages(graph, nests, placed, targets, self.target)
-        attach = resolve_loops(places, stages, graph, self.report)
+        broken = lines.loops.keys() - nests.keys()
+        attach = resolve_loops(places, stages, broken, graph, self.report)
         parallel = parallel_loops(graph, stages, self.target)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}
         plan = Plan(graph, stages, attach, mine, parallel)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Stage, Var
+from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.nest import LoopKind
 
@@ -94,10 +95,27 @@ class StagePlan:
         advance together.
         """
         first = next((k for k, p in enumerate(self.pieces) if p.reduction), len(self.pieces))
-        if first == len(self.pieces) - 1 and self.pieces[first].kind == "vectorize":
-            while first and self.pieces[first - 1].kind == "unroll":
-                first -= 1
-        return first
+        return min(first, self.first_shared)
+
+    @property
+    def first_shared(self) -> int:
+        """Number of the first loop that runs inside the vectors of a vectorised reduction axis.
+
+        These are the unrolled spatial loops right outside it that its range does not depend on.
+        """
+        last = len(self.pieces) - 1
+        if last < 0 or self.pieces[last].kind != "vectorize" or not self.pieces[last].reduction:
+            return len(self.pieces)
+        axes = () if self.reduce is None else self.reduce.axes
+        bounds = [b for a in axes if a.var == self.pieces[last].axis for b in (a.lo, a.hi)]
+        fixed = {var for bound in bounds for var in free_vars(bound)}
+        while last and self._joins(self.pieces[last - 1], fixed):
+            last -= 1
+        return last
+
+    @staticmethod
+    def _joins(piece: Piece, fixed: set[Var]) -> bool:
+        return piece.kind == "unroll" and not piece.reduction and piece.axis not in fixed
 
     def piece_index(self, name: str) -> int | None:
         return next((k for k, piece in enumerate(self.pieces) if piece.name == name), None)

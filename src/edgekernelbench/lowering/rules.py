@@ -20,6 +20,9 @@ VECTORIZE = Rule("E415", "`vectorize` marks the innermost loop, a last piece, on
 UNROLL = Rule("E416", "an unrolled loop has a constant, bounded number of iterations")
 SIMD = Rule("E417", "around a vectorised reduction axis, spatial loops inside are unrolled")
 TOO_DEEP = Rule("E418", "a nest has at most 32 loops")
+COPIES = Rule(
+    "E419", "remainders of steps that do not divide copy the code a bounded number of times"
+)
 
 # ---- schedule: place and inline
 NO_TARGET = Rule("E420", "`place A in S.loop` names a loop of another stage of the same loop body")

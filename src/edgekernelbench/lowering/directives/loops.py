@@ -72,7 +72,7 @@ class LoopsResolver:
             message = f"`{self.stage.name}` has no axis `{piece.axis}`"
             self.report.error(rules.AXES, message, piece.span, help)
         missing = [name for name, var in by_name.items() if var not in out]
-        if missing:
+        if missing and len(out) == len(line.pieces):
             names = ", ".join(missing)
             message = f"`{self.stage.name}` has axes {written}; missing: {names}"
             help = [f"add {names} where the loop shall run"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from edgekernelbench.ir.core import Loop
@@ -28,16 +28,22 @@ class Placement:
 def resolve_loops(
     placements: Iterable[Placement],
     plans: Mapping[str, StagePlan],
+    broken: Collection[str],
     graph: Graph,
     report: Report,
 ) -> dict[str, Attach]:
-    """Finds the target loops; refuses what no arrangement could make work."""
+    """Finds the target loops; refuses what no arrangement could make work.
+
+    ``broken`` stages have a `loops` line with errors: what their loops are is not known.
+    """
     out: dict[str, Attach] = {}
     for place in placements:
         if graph.places[place.stage].body != graph.places[place.target].body:
             message = f"`{place.stage}` and `{place.target}` stand in different loop bodies"
             help = [f"place it in a stage of the same `seq` or `each` body as `{place.stage}`"]
             report.error(rules.NO_TARGET, message, place.span, help)
+            continue
+        if place.target in broken:
             continue
         depth = _find_loop(place, plans[place.target], report)
         if depth is not None:

@@ -10,7 +10,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor, Var
 from edgekernelbench.ir.diagnostics import Rule
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering import nest
+from edgekernelbench.lowering import nest, rules
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, flatten, map_children, substitute
@@ -20,6 +20,7 @@ from edgekernelbench.lowering.plan import Plan
 from edgekernelbench.targets.model import Target
 
 MAX_LOCAL_BYTES = 4 * 1024
+MAX_LEAVES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Context:
         frames: workspace of the function and of the parallel bodies around this point.
         taken: how often each buffer name was asked for.
         problems: placements that turn out not to work; what is emitted then is of no use.
+        stages: the stages being emitted, from outside in.
+        leaves: innermost bodies emitted so far.
     """
 
     plan: Plan
@@ -60,6 +63,8 @@ class Context:
     frames: list[list[Tensor]] = field(default_factory=lambda: [[]])
     taken: dict[str, int] = field(default_factory=dict)
     problems: dict[tuple[str, Rule], Problem] = field(default_factory=dict)
+    stages: list[str] = field(default_factory=list)
+    leaves: int = 0
 
     # ---------------------------------------------------------- expressions
     def simple(self, expr: Expr) -> Expr:
@@ -106,6 +111,16 @@ class Context:
 
     def refuse(self, rule: Rule, stage: str, message: str, help: str) -> None:
         self.problems.setdefault((stage, rule), Problem(rule, stage, message, help))
+
+    def spend(self) -> bool:
+        """Counts one innermost body; False when there are too many already."""
+        self.leaves += 1
+        if self.leaves <= MAX_LEAVES:
+            return True
+        name = self.stages[0] if self.stages else ""
+        message = f"the loops of `{name}` need too many copies of their body"
+        self.refuse(rules.COPIES, name, message, "use steps that divide what they cut")
+        return False
 
     # ---------------------------------------------------------- loops
     def loop_var(self, name: str, low: int, high: int) -> Var:

@@ -200,9 +200,7 @@ class ReductionEmitter:
     def _simd_updates(self, box: Box, updater: Updater, tile: Tile) -> list[Stmt]:
         plan, first = self.plan, self.plan.first_reduction
         inner = plan.pieces[first:-1]
-        split = len(inner)
-        while self.hook is None and split and not inner[split - 1].reduction:
-            split -= 1
+        split = len(inner) if self.hook is not None else plan.first_shared - first
         unrolled = inner[split:]
 
         def around(point: Box, inside: Callable[[Box], list[Stmt]]) -> list[Stmt]:

@@ -50,9 +50,14 @@ class Emitter:
         Args:
             unrolled: unroll short loops: the stage reads an accumulator in registers.
         """
-        plan = self._plan(name)
         if any(span.extent == 0 for span in box.values()):
             return []
+        self.ctx.stages.append(name)
+        out = self._emit(self._plan(name), box, unrolled)
+        self.ctx.stages.pop()
+        return out
+
+    def _emit(self, plan: StagePlan, box: Box, unrolled: bool) -> list[Stmt]:
         if plan.reduce is None:
             assert plan.value is not None
             return self._walker(plan, plan.pieces, self._map_leaf(plan), unrolled).walk(0, box)

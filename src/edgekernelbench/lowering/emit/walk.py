@@ -9,7 +9,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.boxes import Box, Span
-from edgekernelbench.lowering.emit.context import Context, allocations, seq
+from edgekernelbench.lowering.emit.context import MAX_LEAVES, Context, allocations, seq
 from edgekernelbench.lowering.emit.lanes import chunks
 from edgekernelbench.lowering.expr.linear import Linear, int_const, linear, to_expr
 from edgekernelbench.lowering.nest import For, If, LetValue, Seq, Stmt
@@ -65,7 +65,7 @@ class Walker:
     def walk(self, k: int, box: Box) -> list[Stmt]:
         """Statements of the loops from piece ``k`` inwards, over ``box``."""
         if k == len(self.pieces):
-            return self.leaf(box, 1)
+            return self.leaf(box, 1) if self.ctx.spend() else []
         piece = self.pieces[k]
         if piece.kind == "parallel":
             return self._parallel(k, box)
@@ -88,6 +88,8 @@ class Walker:
         out: list[Stmt] = []
         for start, count in parts:
             full, rest = divmod(count, step)
+            if self.ctx.leaves > MAX_LEAVES:
+                return []
             out += self._loop(k, box, start, full, step)
             if rest:
                 out += self._inside(k, self._part(box, piece, at(span, start + full * step), rest))
@@ -235,6 +237,8 @@ class Walker:
         out: list[Stmt] = []
         for start, count in self.cuts(piece.axis, box):
             for chunk in chunks(count, self.lanes, self.keep_vectors):
+                if not self.ctx.spend():
+                    return []
                 base = at(span, start + chunk.start)
                 out += self._lane_loops(piece, box, base, chunk.count, chunk.width)
         return out
