@@ -72,8 +72,11 @@ class Tree:
         """The innermost loop around the stage and all its readers; None: kept in full."""
         if self.graph.is_kept(name):
             return None
+        readers = self.graph.readers(name)
+        if not readers:  # computed in vain, but somewhere
+            return Attach(*self.path(name)[-1]) if self.path(name) else None
         common: Path = (*self.path(name), (name, _INNERMOST))
-        for reader in self.graph.readers(name):
+        for reader in readers:
             common = _common(common, (*self.path(reader), (reader, _INNERMOST)))
         return Attach(*common[-1]) if common else None
 
@@ -133,10 +136,10 @@ class Tree:
         box: dict[Var, Span] = {}
         for source, dim, index, span in self._tile_reads(name, known):
             size = self.graph.stage(source).tensor.shape[dim]
-            if span.is_whole(size):
-                continue
             found = invert(index, span, size, own_axes(stage), self._reduce_axes(name), ranges)
             if found is None:
+                if span.is_whole(size):
+                    continue
                 raise Unfit(_misfit(name, source, dim))
             axis, part = found
             if axis in box and box[axis] != part:
