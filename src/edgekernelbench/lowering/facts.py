@@ -54,8 +54,12 @@ class Facts:
 
 
 def function_facts(function: nest.Function) -> Facts:
-    """Counts a function's work. Loops of unknown length count at their longest, branches both
-    count half, and an expression under a condition counts in full."""
+    """Counts a function's work.
+
+    A loop whose length varies with outer loops counts the middle of its range, one whose length
+    is read from data its least length. A branch on loop variables counts by its share of the
+    iterations, one on data half. What stands under a `Select` counts in full.
+    """
     counter = _Counter()
     counter.walk(function.body, 1.0)
     return counter.facts
@@ -65,17 +69,15 @@ class _Counter:
     def __init__(self) -> None:
         self.facts = Facts()
         self.ranges: dict[Var, tuple[int, int]] = {}
+        self.data: set[Var] = set()
 
     def walk(self, statement: Stmt, times: float) -> None:
         match statement:
             case nest.Seq(body=body):
                 for inner in body:
                     self.walk(inner, times)
-            case nest.For(var=var, lo=lo, extent=extent, body=body):
-                count = max(0, range_of(extent, self.ranges)[1])
-                first, last = range_of(lo, self.ranges)
-                self.ranges[var] = (first, max(first, last + count - 1))
-                self.walk(body, times * count)
+            case nest.For():
+                self._loop(statement, times)
             case nest.Store(tensor=tensor, indices=indices, value=value):
                 self._expr(value, times)
                 self._indices(indices, times)
@@ -84,13 +86,38 @@ class _Counter:
                 self._expr(value, times)
                 if not value.dtype.is_float:
                     self.ranges[var] = range_of(value, self.ranges)
+                if self._reads_data(value):
+                    self.data.add(var)
             case nest.If(cond=cond, then=then, other=other):
                 self._expr(cond, times)
-                self.walk(then, times if other is None else times / 2)
+                share = self._share(cond)
+                self.walk(then, times * share)
                 if other is not None:
-                    self.walk(other, times / 2)
+                    self.walk(other, times * (1 - share))
             case nest.Alloc():
                 pass
+
+    def _loop(self, loop: nest.For, times: float) -> None:
+        least, most = (max(0, bound) for bound in range_of(loop.extent, self.ranges))
+        first, last = range_of(loop.lo, self.ranges)
+        self.ranges[loop.var] = (first, max(first, last + most - 1))
+        count = least if self._reads_data(loop.extent) else (least + most) / 2
+        self.walk(loop.body, times * count)
+
+    def _reads_data(self, expr: Expr) -> bool:
+        return any(
+            isinstance(node, core.Load) or (isinstance(node, core.VarRef) and node.var in self.data)
+            for node in core.walk(expr)
+        )
+
+    def _share(self, cond: Expr) -> float:
+        """How often a condition holds: exact for ``variable < number``, else one half."""
+        match cond:
+            case core.Binary(op="lt", left=core.VarRef(var=var), right=core.Const(value=value)):
+                if var in self.ranges and var not in self.data:
+                    low, high = self.ranges[var]
+                    return min(1.0, max(0.0, (int(value) - low) / (high - low + 1)))
+        return 0.5
 
     def _expr(self, expr: Expr, times: float) -> None:
         stack = [expr]

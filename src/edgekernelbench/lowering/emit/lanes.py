@@ -38,12 +38,15 @@ def chunks(extent: int, lanes: int, whole: bool) -> list[Chunk]:
     """Divides a loop into vectors: full ones, then ever narrower ones for the rest.
 
     Args:
-        whole: one vector for all where that is a usable width (accumulators in registers).
+        lanes: of a full vector, a power of two.
+        whole: as wide as possible, up to 64 lanes (accumulators in registers): one vector of a
+            multiple of ``lanes`` first.
     """
-    if whole and extent <= MAX_LANES and (extent % 4 == 0 or extent < 4):
-        return [Chunk(0, 1, extent)]
     out: list[Chunk] = []
     start, width = 0, lanes
+    if whole and lanes < extent <= MAX_LANES:
+        start = extent // lanes * lanes
+        out.append(Chunk(0, 1, start))
     while start < extent:
         count = (extent - start) // width
         if count:

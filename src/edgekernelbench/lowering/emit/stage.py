@@ -152,7 +152,12 @@ class Emitter:
         if len(set(parts)) < len(parts):
             self._not_covered(name, "the loops reach only a diagonal of it")
         root = self._plan(self.tree.root(name))
-        threads = {piece.axis for piece in root.pieces if piece.kind == "parallel"}
+        extents = own_axes(root.stage)
+        threads = {
+            piece.axis
+            for piece in root.pieces
+            if piece.kind == "parallel" and piece.step < extents[piece.axis]
+        }
         if threads - set(parts):
             self._not_covered(name, "several threads would compute the same elements")
 
