@@ -44,7 +44,6 @@ def build_model(
 
     from edgekernelbench.compilers.tvm.build import tvm_target
     from edgekernelbench.compilers.tvm.lift.model import (
-        bind_fixed,
         import_model,
         last_line,
         legalize,
@@ -52,7 +51,7 @@ def build_model(
     from edgekernelbench.compilers.tvm.lift.reductions import sums_in_f16
 
     try:
-        imported = bind_fixed(import_model(model), fixed)
+        imported = import_model(model, fixed)
         if sums_in_f16(legalize(imported.module)):
             return "the compiler's own lowering sums in f16"
     except Refused as reason:

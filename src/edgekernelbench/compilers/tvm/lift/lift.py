@@ -54,7 +54,7 @@ def lift(model: ModelProto, ports: Sequence[Port], fixed: Collection[str] = ()) 
     from edgekernelbench.compilers.tvm.lift.tidy import tidied
 
     try:
-        imported = models.bind_fixed(models.import_model(model), fixed)
+        imported = models.import_model(model, fixed)
         program = _program(imported, ports, str(model.graph.name) or "model")
         return LiftResult(tidied(program))
     except Refused as reason:

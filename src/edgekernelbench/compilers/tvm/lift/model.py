@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from edgekernelbench.compilers.tvm.lift.refusal import Refused
 
 if TYPE_CHECKING:
     import tvm
-MAX_BOUND_ELEMENTS = 4096
+    from onnx import ModelProto, TensorProto
+MAX_BAKED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,11 @@ class Imported:
     params: dict[str, np.ndarray]
 
 
-def import_model(model: Any) -> Imported:
-    """Imports an `onnx.ModelProto`, with its initializers as parameters.
+def import_model(model: ModelProto, fixed: Collection[str]) -> Imported:
+    """Imports a model, with its initializers as parameters.
+
+    Args:
+        fixed: initializers that become constants where they are small.
 
     Raises:
         Refused: the importer lacks an operator, or fails.
@@ -39,12 +44,13 @@ def import_model(model: Any) -> Imported:
     from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
 
-    initializers = {i.name for i in model.graph.initializer}
-    inputs = tuple(i.name for i in model.graph.input if i.name not in initializers)
+    graph: Any = _with_constants(model, fixed)
+    initializers = {i.name for i in graph.graph.initializer}
+    inputs = tuple(i.name for i in graph.graph.input if i.name not in initializers)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            module = from_onnx(model, keep_params_in_input=True)
+            module = from_onnx(graph, keep_params_in_input=True)
         module, values = relax.frontend.detach_params(module)
     except Exception as error:  # its exceptions have no common base
         raise Refused(f"not imported: {last_line(error)}") from error
@@ -54,20 +60,28 @@ def import_model(model: Any) -> Imported:
     return Imported(module, inputs, params)
 
 
-def bind_fixed(imported: Imported, fixed: Collection[str]) -> Imported:
-    """The same module with small parameters of known value as constants."""
-    from tvm import relax
+def _with_constants(model: ModelProto, fixed: Collection[str]) -> ModelProto:
+    """The model with small fixed initializers as ``Constant`` nodes, whose values the importer
+    uses where it needs a shape or an axis."""
+    from onnx import ModelProto, helper
 
-    small: dict[Any, Any] = {
-        name: value
-        for name, value in imported.params.items()
-        if name in fixed and value.size <= MAX_BOUND_ELEMENTS
-    }
+    small = [i for i in model.graph.initializer if i.name in fixed and _elements(i) <= MAX_BAKED]
     if not small:
-        return imported
-    module = relax.transform.BindParams("main", small)(imported.module)
-    rest = {name: value for name, value in imported.params.items() if name not in small}
-    return Imported(module, imported.inputs, rest)
+        return model
+    out = ModelProto()
+    out.CopyFrom(model)
+    names = {tensor.name for tensor in small}
+    kept = [i for i in out.graph.initializer if i.name not in names]
+    nodes = [helper.make_node("Constant", [], [i.name], value=i) for i in small]
+    nodes += list(out.graph.node)
+    del out.graph.initializer[:], out.graph.node[:]
+    out.graph.initializer.extend(kept)
+    out.graph.node.extend(nodes)
+    return out
+
+
+def _elements(tensor: TensorProto) -> int:
+    return math.prod(tensor.dims)
 
 
 def legalize(module: tvm.IRModule) -> tvm.IRModule:

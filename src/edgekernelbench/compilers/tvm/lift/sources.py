@@ -10,6 +10,7 @@ from edgekernelbench.compilers.tvm.lift.refusal import Refused
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Tensor
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.ir.words import RESERVED
 
 MAX_TABLE_ELEMENTS = 1 << 16
 
@@ -64,8 +65,9 @@ class Builder:
         return core.Var(name, self.next_uid - 1, dtype)
 
     def fresh(self, wanted: str) -> str:
-        """``wanted``, or the same with a number behind it."""
+        """``wanted``, or the same with a number behind it; never a reserved word."""
         wanted = "".join(c if c.isascii() and (c.isalnum() or c in "_.") else "_" for c in wanted)
+        wanted = ".".join(f"{w}_" if w in RESERVED else w for w in wanted.split("."))
         name, k = wanted, 1
         while name in self.names:
             k += 1
