@@ -254,3 +254,38 @@ def test_threads_of_the_target(threads):
     module = lower(kernel, program, TARGET.model_copy(update={"threads": threads})).module
     assert module is not None
     assert ("parallel" in module.nest) == (threads > 1)
+
+
+def test_named_pieces():
+    text = PROGRAMS["matmul"].rstrip()[:-1] + """
+      schedule for cpu {
+        loops acc (rows = i by 4, columns = j by 16, k, unroll i, vectorize j)
+        place Y in acc.columns
+      }
+    }"""  # fmt: skip
+    kernel, program = load_text(text)
+    module = check(kernel, program).module
+    assert module is not None
+    assert module.nest.startswith("for rows in 2:\n")
+
+
+def test_accumulators_and_stages_of_the_same_name_are_kept_apart():
+    text = """template part(x) -> (o) {
+      acc[i: 64, j: 64] = exp(x[i, j])
+      o[i: 64, j: 64] = sum[k: 64](acc[i, k] * acc[k, j])
+    }
+    kernel k[N=64](x: f32[N, N]) -> (y: f32[N, N]) {
+      compute {
+        o = part(x)
+        y[i, j] = o[i, j] + 1
+      }
+      schedule for cpu {
+        loops o (i by 32, j by 64, k, i, j)
+        place o.acc in o.i0
+      }
+    }"""
+    kernel, program = load_text(text)
+    module = must_lower(kernel, program).module
+    assert module is not None
+    names = [s.tensor.name for s in statements(module.main.body) if isinstance(s, nest.Alloc)]
+    assert len(set(names)) == len(names)

@@ -23,7 +23,7 @@ from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.interpret.depth import room_for
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
-from edgekernelbench.lowering.directives.places import PlaceChecker, resolve_loops
+from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
 from edgekernelbench.lowering.directives.resolve import (
     ScheduleLines,
     read_schedule,
@@ -186,8 +186,9 @@ class _Lowering:
         given = frozenset(packed) | {t.name for t in program.outputs}
         body = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given)).run(program.body)
         for problem in ctx.problems.values():
-            span = lines.spans.get(problem.stage)
-            self.report.error(problem.rule, problem.message, span, [problem.help])
+            span, place = lines.spans.get(problem.stage), plan.attach.get(problem.stage)
+            notes = [] if place is None else [nest_note(plan.stages[place.target])]
+            self.report.error(problem.rule, problem.message, span, [problem.help], notes)
         return Function(label, params, body)
 
 

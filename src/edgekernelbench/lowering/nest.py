@@ -87,7 +87,7 @@ Stmt = For | Store | LetValue | If | Seq | Alloc
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """``params`` in call order. Tables appear as `Alloc`-free tensors listed in ``tables``."""
+    """``params`` in call order. Names of its buffers are unique; inner ones have an `Alloc`."""
 
     name: str
     params: tuple[Tensor, ...]

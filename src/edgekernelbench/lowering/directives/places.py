@@ -25,6 +25,16 @@ class Placement:
     span: Span
 
 
+def nest_note(plan: StagePlan) -> str:
+    """The nest of a stage as understood, on one line."""
+    words = []
+    for piece in plan.pieces:
+        mark = "" if piece.kind == "serial" else f"{piece.kind} "
+        step = "" if piece.last else f" by {piece.step}"
+        words.append(f"{mark}{piece.name}{step}")
+    return f"loops of `{plan.stage.name}`: {', '.join(words) or 'none'}"
+
+
 def resolve_loops(
     placements: Iterable[Placement],
     plans: Mapping[str, StagePlan],
@@ -63,7 +73,7 @@ def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | Non
         ways = [f"its loops are {known}"]
         if close or pieces:
             ways.insert(0, f"did you mean `{place.target}.{close or pieces[0]}`?")
-        report.error(rules.NO_TARGET, message, place.span, ways)
+        report.error(rules.NO_TARGET, message, place.span, ways, [nest_note(target)])
         return None
     if target.pieces[depth].kind == "vectorize":
         outer = names[depth - 1] if depth else None
@@ -133,7 +143,8 @@ class PlaceChecker:
             help = [f"a consumer goes outside the reduction: `{place.target}.{outside[-1]}`"]
         else:
             help = [f"put a spatial loop of `{place.target}` outside its reduction loops"]
-        self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help)
+        note = nest_note(target)
+        self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help, [note])
 
     def _unrelated(self, tree: Tree, name: str, place: Attach) -> None:
         readers = tree.graph.readers(name)
@@ -153,7 +164,8 @@ class PlaceChecker:
             readers = ", ".join(f"`{n}`" for n in dict.fromkeys(outside))
             message = f"{readers} reads `{name}` outside the loop `{here}`"
             help = [f"place {readers} there too", f"or leave `{name}` unplaced"]
-            self.report.error(rules.READERS, message, self.spans[name], help)
+            note = nest_note(self.plan.stages[place.target])
+            self.report.error(rules.READERS, message, self.spans[name], help, [note])
 
     def _order(self, tree: Tree) -> None:
         bodies = [self.plan.graph.program.body]

@@ -27,7 +27,7 @@ class BodyEmitter:
         """The body of the function, workspace included."""
         out = self._allocate(None)
         body = self.nodes(nodes)
-        return seq([*out, *allocations(self.ctx.frames[0], "global"), *body])
+        return seq([*out, *allocations(self.ctx.frames[0]), *body])
 
     def _allocate(self, owner: Var | None) -> list[Stmt]:
         """Buffers of whole stages that live inside the loop ``owner`` (None: the function)."""
@@ -64,7 +64,7 @@ class BodyEmitter:
             with self.ctx.frame() as mine:
                 own = self._allocate(loop.var)
                 body = self.nodes(loop.body)
-                body = [*own, *allocations(mine, "global"), *body]
+                body = [*own, *allocations(mine), *body]
             return [self._counted(loop, count, "parallel", body)]
         return [
             self._counted(

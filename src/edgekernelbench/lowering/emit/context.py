@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor, Var
 from edgekernelbench.ir.diagnostics import Rule
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering import nest, rules
+from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, flatten, map_children, substitute
@@ -21,6 +22,10 @@ from edgekernelbench.targets.model import Target
 
 MAX_LOCAL_BYTES = 4 * 1024
 MAX_LEAVES = 4096
+
+
+Frame = dict[tuple[str, str, DType, tuple[int, ...]], Tensor]
+"""Workspace of a function or of a parallel body, by role, name, dtype and shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Context:
     names: Names
     storages: dict[str, Storage] = field(default_factory=dict)
     ranges: dict[Var, tuple[int, int]] = field(default_factory=dict)
-    frames: list[list[Tensor]] = field(default_factory=lambda: [[]])
+    frames: list[Frame] = field(default_factory=lambda: [{}])
     taken: dict[str, int] = field(default_factory=dict)
     problems: dict[tuple[str, Rule], Problem] = field(default_factory=dict)
     stages: list[str] = field(default_factory=list)
@@ -133,9 +138,9 @@ class Context:
         return For(var, int_const(0), int_const(extent), kind, Seq(tuple(body)))
 
     @contextmanager
-    def frame(self) -> Iterator[list[Tensor]]:
+    def frame(self) -> Iterator[Frame]:
         """A parallel body: workspace asked for inside belongs to its iterations."""
-        mine: list[Tensor] = []
+        mine: Frame = {}
         self.frames.append(mine)
         try:
             yield mine
@@ -148,28 +153,22 @@ class Context:
         self.taken[name] = count + 1
         return Tensor(f"{name}~{count}" if count else name, dtype, shape, "stage")
 
-    def workspace(self, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
-        """A buffer for the whole of the innermost frame.
+    def tile(
+        self, role: str, name: str, dtype: DType, shape: tuple[int, ...], out: list[Stmt]
+    ) -> Tensor:
+        """A buffer for a part of a stage: on the stack where it is small (appended to ``out``).
 
-        Copies of one loop body (full tiles, the remainder) share it: they never run at once.
+        Large ones last for the innermost frame. Copies of one loop body (full tiles, the
+        remainder) share them: they never run at once.
         """
-        for tensor in self.frames[-1]:
-            if (tensor.name.split("~")[0], tensor.dtype, tensor.shape) == (name, dtype, shape):
-                return tensor
-        tensor = self.buffer(name, dtype, shape)
-        self.frames[-1].append(tensor)
-        return tensor
-
-    def tile(self, name: str, dtype: DType, shape: tuple[int, ...], out: list[Stmt]) -> Tensor:
-        """A buffer for a part of a stage: on the stack where it is small (appended to ``out``)."""
-        size = dtype.bytes
-        for extent in shape:
-            size *= extent
-        if size > MAX_LOCAL_BYTES:
-            return self.workspace(name, dtype, shape)
-        tensor = self.buffer(name, dtype, shape)
-        out.append(Alloc(tensor, "local"))
-        return tensor
+        if dtype.bytes * prod(shape) <= MAX_LOCAL_BYTES:
+            tensor = self.buffer(name, dtype, shape)
+            out.append(Alloc(tensor, "local"))
+            return tensor
+        key = (role, name, dtype, shape)
+        if key not in self.frames[-1]:
+            self.frames[-1][key] = self.buffer(name, dtype, shape)
+        return self.frames[-1][key]
 
     @contextmanager
     def stored(self, storages: Mapping[str, Storage]) -> Iterator[None]:
@@ -183,8 +182,9 @@ class Context:
             self.storages.update(saved)
 
 
-def allocations(tensors: list[Tensor], scope: nest.Scope) -> list[Stmt]:
-    return [Alloc(tensor, scope) for tensor in tensors]
+def allocations(frame: Frame) -> list[Stmt]:
+    """Allocates the workspace that a frame collected."""
+    return [Alloc(tensor, "global") for tensor in frame.values()]
 
 
 def seq(body: list[Stmt]) -> Stmt:

@@ -126,7 +126,7 @@ class ReductionEmitter:
         self, name: str, dtype: DType, shape: tuple[int, ...], local: bool, out: list[Stmt]
     ) -> Tensor:
         if not local:
-            return self.ctx.tile(name, dtype, shape, out)
+            return self.ctx.tile("accumulator", name, dtype, shape, out)
         buffer = self.ctx.buffer(name, dtype, shape)
         out.append(Alloc(buffer, "local"))
         return buffer

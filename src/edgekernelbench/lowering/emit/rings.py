@@ -9,19 +9,13 @@ from __future__ import annotations
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Loop, Var
 from edgekernelbench.lowering.expr.linear import const_value, linear
-from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.graph import Graph, Place
 
 
 def ring_sizes(graph: Graph, name: str) -> dict[int, int]:
     """For each dimension of a kept stage that can be contracted, the number of slabs."""
     place = graph.places[name]
-    reads = [
-        (graph.places[reader], load)
-        for reader in graph.places
-        for load in loads(graph.stage(reader).expr)
-        if load.tensor.name == name
-    ]
+    reads = [(graph.places[read.reader], read.load) for read in graph.reads[name]]
     out: dict[int, int] = {}
     for loop in place.loops:
         if loop.var not in place.stage.lhs:

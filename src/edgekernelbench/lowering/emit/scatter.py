@@ -11,6 +11,7 @@ from edgekernelbench.lowering.emit.context import Context, seq
 from edgekernelbench.lowering.emit.lanes import map_lanes
 from edgekernelbench.lowering.emit.walk import Walker
 from edgekernelbench.lowering.expr.linear import int_const
+from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.nest import If, LetValue, Stmt, Store
 from edgekernelbench.lowering.plan import Part, StagePlan, name_pieces, own_axes
@@ -57,15 +58,16 @@ def _land(ctx: Context, plan: StagePlan, box: Box) -> list[Stmt]:
     extent = own_axes(plan.stage)[scatter.axis]
     values = {v: e for v, e in _settled(box).items() if v != scatter.axis}
     lets, index = ctx.value(scatter.index, values)
-    raw = ctx.names.var("to")
+    raw = ctx.loop_var("to", *range_of(index, ctx.ranges))
     at = ctx.loop_var(scatter.axis.name, 0, extent - 1)
     here = {**box, scatter.axis: Span(core.VarRef(at), 1)}
     inside = _guarded(ctx, plan, here)
     inside.insert(0, LetValue(at, core.VarRef(raw)))
     low = core.Binary("ge", core.VarRef(raw), int_const(0), DType.BOOL)
     high = core.Binary("lt", core.VarRef(raw), int_const(extent), DType.BOOL)
-    test = core.Binary("and", low, high, DType.BOOL)
-    return [*lets, LetValue(raw, index), If(test, seq(inside))]
+    test = ctx.simple(core.Binary("and", low, high, DType.BOOL))
+    landed = inside if isinstance(test, core.Const) and test.value else [If(test, seq(inside))]
+    return [*lets, LetValue(raw, index), *landed]
 
 
 def _guarded(ctx: Context, plan: StagePlan, box: Box) -> list[Stmt]:

@@ -202,7 +202,7 @@ class Emitter:
             within(image(e, part, self.ctx.ranges), n, self.ctx.ranges)
             for e, n in zip(index, shape, strict=True)
         ]
-        buffer = self.ctx.tile(name, tensor.dtype, tuple(s.extent for s in spans), out)
+        buffer = self.ctx.tile("stage", name, tensor.dtype, tuple(s.extent for s in spans), out)
         moved = tuple(
             to_expr(linear(e).minus(linear(s.base))) for e, s in zip(index, spans, strict=True)
         )

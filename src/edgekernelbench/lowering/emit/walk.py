@@ -161,7 +161,7 @@ class Walker:
         with self.ctx.frame() as mine:
             lets, indices = self._unfused(core.VarRef(var), sizes, k)
             body = lets + self._threads(k, list(zip(indices, sizes, strict=True)), box)
-        body = allocations(mine, "global") + body
+        body = allocations(mine) + body
         return body if total == 1 else [self.ctx.loop(var, total, "parallel", body)]
 
     def _unfused(self, fused: Expr, sizes: list[int], k: int) -> tuple[list[Stmt], list[Expr]]:

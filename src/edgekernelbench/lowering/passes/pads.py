@@ -124,7 +124,8 @@ class _Copier:
         dims: tuple[tuple[int, int], ...],
         shape: tuple[int, ...],
     ) -> Tensor:
-        axes = tuple(core.Axis(self.names.var(f"u{k}"), n) for k, n in enumerate(shape))
+        names = self._axis_names([load.indices[dim] for dim, _ in dims])
+        axes = tuple(core.Axis(self.names.var(m), n) for m, n in zip(names, shape, strict=True))
         indices = list(load.indices)
         cond: Expr | None = None
         for axis, (dim, first) in zip(axes, dims, strict=True):
@@ -146,6 +147,16 @@ class _Copier:
         lhs = tuple(axis.var for axis in axes)
         self.made.append(Stage(tensor.name, tensor, lhs, axes, value, select.span))
         return tensor
+
+    def _axis_names(self, indices: list[Expr]) -> list[str]:
+        """Each axis is called after the first axis that moves along it: ``h + r - 1``: h."""
+        order = [v.name for v in (*own_axes(self.place.stage), *reduce_axes(self.place.stage))]
+        out: list[str] = []
+        for number, index in enumerate(indices):
+            used = {var.name for var in free_vars(index)}
+            name = next((n for n in order if n in used and n not in out), f"u{number}")
+            out.append(name)
+        return out
 
     def _name(self) -> str:
         number = 0
