@@ -75,9 +75,9 @@ def reduction_choices(view: StageView, machine: Machine, inner: bool) -> list[Ch
     Args:
         inner: the nest may not be parallel (the stage stands inside a ``seq``, or is placed).
     """
-    found: dict[tuple[s.ScheduleLine, ...], Choice] = {}
+    found: dict[tuple[object, ...], Choice] = {}
     for choice in itertools.chain(_tiled(view, machine, inner), _rows(view, machine, inner)):
-        key = (*choice.lines, *choice.layouts)  # type: ignore[arg-type]
+        key = (*choice.lines, *choice.layouts)
         if key not in found or choice.cost < found[key].cost:
             found[key] = choice
     return _spread(found.values())[:_KEEP]

@@ -170,8 +170,14 @@ def _rows_choice(root: StageView, group: tuple[StageView, ...], depth: int, inne
         tuple(lines),
         (),
         frozenset({root.name, *(v.name for v in group)}),
-        0.8,
+        3.0 if any(_wants_tile(v) for v in (root, *group)) else 0.8,
     )
+
+
+def _wants_tile(view: StageView) -> bool:
+    """A product of operands that a register tile would use again: rows waste that."""
+    tensors = {read.tensor.name for read in view.reads}
+    return view.kind == "reduce" and len(tensors) > 1 and len(view.spatial) > 1
 
 
 def _lane_of(view: StageView, taken: tuple[AxisView, ...] = ()) -> AxisView | None:

@@ -15,8 +15,8 @@ Legal = Callable[[dict[str, Choice]], bool]
 class Search:
     """Proposes states; is told how each did. Never proposes the same kernel twice.
 
-    A move changes one root: which, by its work; to what, by the rank of the guess. After a
-    success the same root is tried again, since its neighbours are likely good too.
+    A move changes one root, or all roots of one structure alike: which, by work; to what, by the
+    rank of the guess.
 
     Args:
         legal: whether a state lowers; costs no evaluation.
@@ -66,8 +66,20 @@ class Search:
 
     def _openings(self) -> Iterator[tuple[str, dict[str, Choice]]]:
         yield "default rules", {}
-        guess = self._space.best_guess()
-        yield "best guess for every stage", self.repair(guess)
+        yield "best guess for every stage", self.repair(self._space.best_guess())
+        reductions = {v.name for v in self._space.views if v.kind == "reduce"}
+        if len(self._space.views) > len(reductions) > 0:
+            guess = self._space.best_guess(reductions)
+            yield "best guess for the reductions", self.repair(guess)
+        if len(self._space.roots) > 2:
+            heaviest = self._space.roots[0]
+            guess = self._space.best_guess(self._alike(heaviest))
+            yield f"best guess for {heaviest} and its like", self.repair(guess)
+
+    def _alike(self, root: str) -> set[str]:
+        """Roots with the same structure of axes and reads, this one included."""
+        signature = self._space.view(root).signature
+        return {r for r in self._space.roots if self._space.view(r).signature == signature}
 
     def repair(self, state: dict[str, Choice]) -> dict[str, Choice]:
         """Drops or replaces the choices that do not lower, lightest root first."""
@@ -92,20 +104,31 @@ class Search:
         root = self._pick_root()
         self._tried[root] = self._tried.get(root, 0) + 1
         options = self._space.choices[root]
-        rank = min(int(self._rng.expovariate(1 / 4)), len(options) - 1)
-        choice = options[rank]
+        rank = min(int(self._rng.expovariate(1 / 5)), len(options) - 1)
         state = dict(self._best)
         if root in state and self._rng.random() < 0.05:
             del state[root]
             return f"{root}: back to the default rules", state
+        alike = self._alike(root) if self._rng.random() < 0.5 else {root}
+        for other in sorted(alike):
+            same = [c for c in self._space.choices[other] if c.label == options[rank].label]
+            self._settle(state, same[0] if same and other != root else self._at(other, rank))
+        more = f" and {len(alike) - 1} like it" if len(alike) > 1 else ""
+        return f"{root}{more}: {options[rank].label}", state
+
+    def _at(self, root: str, rank: int) -> Choice:
+        options = self._space.choices[root]
+        return options[min(rank, len(options) - 1)]
+
+    @staticmethod
+    def _settle(state: dict[str, Choice], choice: Choice) -> None:
         for other in [r for r, c in state.items() if c.claims & choice.claims]:
             del state[other]
-        state[root] = choice
-        return f"{root}: {choice.label}", state
+        state[choice.root] = choice
 
     def _pick_root(self) -> str:
         roots = self._space.roots
         weights = [
-            math.sqrt(self._space.work(r)) / (1 + 0.1 * self._tried.get(r, 0)) for r in roots
+            math.sqrt(self._space.view(r).work) / (1 + 0.1 * self._tried.get(r, 0)) for r in roots
         ]
         return self._rng.choices(roots, weights)[0]

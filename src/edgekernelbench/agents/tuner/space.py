@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from edgekernelbench.agents.tuner.choices import Choice, Machine, map_choices, reduction_choices
@@ -13,6 +13,9 @@ from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.edit import with_layers
 from edgekernelbench.lowering.normalize import normalize
 from edgekernelbench.targets.model import Target
+
+_PARALLEL_WORK = 2e5
+"""Operations of one iteration from which starting all cores inside a ``seq`` may pay."""
 
 State = Mapping[str, Choice]
 """Root stage -> choice. A stage without an entry keeps the default rules."""
@@ -31,33 +34,38 @@ class Space:
         heavy = sorted(self.views, key=lambda v: -v.work)
         return tuple(v.name for v in heavy if self.choices.get(v.name))
 
-    def work(self, root: str) -> float:
-        return next(v.work for v in self.views if v.name == root)
+    def view(self, root: str) -> StageView:
+        return next(v for v in self.views if v.name == root)
 
-    def best_guess(self) -> dict[str, Choice]:
-        """The first choice of every root that no heavier root has claimed."""
+    def best_guess(self, roots: Collection[str] | None = None) -> dict[str, Choice]:
+        """The first choice of every root; where two claim one stage, the one that settles more
+        work stays. ``roots`` limits it to these."""
+        work = {v.name: v.work for v in self.views}
+        firsts = [self.choices[r][0] for r in self.roots if roots is None or r in roots]
+        firsts.sort(key=lambda c: -sum(work[name] for name in c.claims))
         state: dict[str, Choice] = {}
         claimed: set[str] = set()
-        for root in self.roots:
-            if root in claimed:
-                continue
-            choice = next((c for c in self.choices[root] if not c.claims & claimed), None)
+        for first in firsts:
+            free = (c for c in self.choices[first.root] if not c.claims & claimed)
+            choice = next(free, None) if first.root not in claimed else None
             if choice is not None:
-                state[root] = choice
+                state[choice.root] = choice
                 claimed |= choice.claims
         return state
 
     def kernel_of(self, state: State) -> s.Kernel:
         """The kernel with schedule and memory layers for ``cpu`` that say the state.
 
-        Where two choices claim one stage, or lay out one tensor, the heavier root wins.
+        Where two choices claim one stage, or lay out one tensor, the one that settles more work
+        wins.
         """
+        work = {v.name: v.work for v in self.views}
         lines: list[s.ScheduleLine] = []
         layouts: dict[str, s.LayoutLine] = {}
         claimed: set[str] = set()
-        for root in self.roots:
-            choice = state.get(root)
-            if choice is None or choice.claims & claimed:
+        settled = sorted(state.values(), key=lambda c: -sum(work[name] for name in c.claims))
+        for choice in settled:
+            if choice.claims & claimed:
                 continue
             claimed |= choice.claims
             lines += choice.lines
@@ -77,7 +85,7 @@ def build_space(kernel: s.Kernel, program: Program, target: Target) -> Space:
 
 
 def _choices(views: tuple[StageView, ...], view: StageView, machine: Machine) -> list[Choice]:
-    inner = bool(view.loops)
+    inner = bool(view.loops) and not (view.serial and view.work / view.repeats > _PARALLEL_WORK)
     if view.kind == "map":
         own = map_choices(view, machine, inner)
     else:

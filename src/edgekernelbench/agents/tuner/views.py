@@ -6,6 +6,7 @@ Works on the normalised program, whose stage names are those of the schedule lay
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edgekernelbench.ir import core
@@ -61,6 +62,10 @@ class StageView:
         reads: every load in the expression.
         work: scalar operations of the whole stage over all iterations, roughly.
         loops: names of the enclosing ``seq`` and ``each`` loops.
+        serial: all of these are ``seq``, so that a nest inside may use all cores.
+        repeats: iterations of these loops together.
+        serial: whether all of these are ``seq``, so that a nest inside may use all cores.
+        repeats: iterations of these loops together.
         output: writes an output of the kernel, or a history.
         costly: contains a transcendental.
     """
@@ -72,10 +77,21 @@ class StageView:
     reads: tuple[Read, ...]
     work: float
     loops: tuple[str, ...]
+    serial: bool
+    repeats: int
     output: bool
     costly: bool
     rectangular: bool
     tensor: core.Tensor
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """Equal for stages that are likely to want the same nest."""
+        forms = tuple(
+            (read.tensor.const, *(read.lane_form(a.uid) for a in (*self.spatial, *self.reduction)))
+            for read in self.reads
+        )
+        return (self.kind, len(self.spatial), len(self.reduction), forms)
 
     def reads_of(self, name: str) -> tuple[Read, ...]:
         return tuple(read for read in self.reads if read.tensor.name == name)
@@ -121,6 +137,8 @@ def _view(loops: tuple[core.Loop, ...], stage: core.Stage, output: bool) -> Stag
         reads=tuple(reads),
         work=max(1.0, operations) * points * repeats,
         loops=tuple(loop.var.name for loop in loops),
+        serial=all(loop.kind == "seq" for loop in loops),
+        repeats=repeats,
         output=output or len(stage.lhs) > len(stage.axes),
         costly=costly,
         rectangular=all(a.is_constant for a in axes)
@@ -129,7 +147,7 @@ def _view(loops: tuple[core.Loop, ...], stage: core.Stage, output: bool) -> Stag
     )
 
 
-def _affine_lets(expr: core.Expr, variables: dict[int, object]) -> dict[int, Affine | None]:
+def _affine_lets(expr: core.Expr, variables: Mapping[int, object]) -> dict[int, Affine | None]:
     lets: dict[int, Affine | None] = {}
     for node in core.walk(expr):
         if isinstance(node, core.Block):
