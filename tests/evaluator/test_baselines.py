@@ -64,12 +64,12 @@ def test_baseline_killed_between_evaluations_comes_back(tmp_path: Path) -> None:
     ):
         session.evaluate("correct")
         contestant = session.rivals.all[0].contestant
-        assert contestant is not None and contestant.pid is not None
-        before = contestant.pid
+        assert contestant is not None and contestant.first.pid is not None
+        before = contestant.first.pid
         os.kill(before, signal.SIGKILL)
         result = session.evaluate("correct")
         assert result.baselines["good"].status == "measured"
-        assert contestant.pid != before
+        assert contestant.first.pid != before
         again = session.evaluate("correct")
         assert again.baselines["good"].status == "measured"
 
@@ -82,9 +82,9 @@ def test_baseline_processes_live_on_and_see_new_draws(tmp_path: Path) -> None:
         results = [session.evaluate("correct") for _ in range(4)]
         contestant = session.rivals.all[0].contestant
         assert contestant is not None
-        pid = contestant.pid
+        pid = contestant.first.pid
         session.evaluate("correct")
-        assert contestant.pid == pid
+        assert contestant.first.pid == pid
     assert {r.baselines["good"].status for r in results} == {"measured"}
     assert len({r.seed.const_seed for r in results if r.seed is not None}) == 2
 

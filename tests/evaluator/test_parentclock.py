@@ -16,11 +16,14 @@ class Spinning:
     """Takes ``us`` a call and says ``us / lie``; each request may be held up, honestly."""
 
     name = "spinning"
+    count = 1
 
     def __init__(self, us: float, lie: float = 1.0, rest_us: float = 50.0, busy: float = 0.0):
         self.us, self.lie, self.rest_us, self.busy = us, lie, rest_us, busy
         self._random = random.Random(1)
         self.requests = 0
+
+    def turn(self, number: int) -> None: ...
 
     def run(self, samples: Sequence[Sample]) -> list[int]:
         self.requests += 1

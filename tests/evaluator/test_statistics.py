@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from edgekernelbench.evaluator.statistics import LEAST, estimate, interval_rank, speedup
+from edgekernelbench.evaluator.statistics import LEAST, estimate, grouped, interval_rank, speedup
 
 
 def test_rank_has_the_coverage_and_is_the_largest_with_it() -> None:
@@ -58,3 +58,29 @@ def test_speedup_uses_common_rounds() -> None:
     assert found.median == 3.0
     with pytest.raises(ValueError, match="no values"):
         speedup({0: 1.0}, {1: 1.0})
+
+
+def simulate(
+    rng: np.random.Generator, luck: float, noise: float, replicas: int
+) -> dict[int, float]:
+    """Twelve rounds of a time of 1, by processes that differ."""
+    own = np.exp(rng.normal(0, luck, replicas))
+    return {r: float(own[r % replicas] * (1 + rng.normal(0, noise))) for r in range(12)}
+
+
+@pytest.mark.parametrize(("luck", "noise"), [(0.02, 0.002), (0.0, 0.02), (0.02, 0.02)])
+def test_intervals_cover_noise_and_luck(luck: float, noise: float) -> None:
+    rng = np.random.default_rng(3)
+    times = ratios = 0
+    for _ in range(400):
+        one, two = (simulate(rng, luck, noise, 4) for _ in range(2))
+        own = grouped(one, 4)
+        times += own.low <= 1 <= own.high
+        ratio = speedup(one, two, (4, 4))
+        ratios += ratio.low <= 1 <= ratio.high
+    assert times >= 370 and ratios >= 370
+
+
+def test_with_one_replica_only_noise_counts() -> None:
+    rounds = dict(enumerate((1.0, 1.1, 1.2, 1.3, 1.4, 1.5)))
+    assert grouped(rounds, 1) == estimate(list(rounds.values()))

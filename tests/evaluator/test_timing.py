@@ -28,6 +28,8 @@ class Clock:
 class Simulated:
     """Takes ``us`` per call, times noise; advances the clock."""
 
+    count = 1
+
     def __init__(self, name: str, us: float, clock: Clock, noise: float = 0.0) -> None:
         self.name = name
         self.us = us
@@ -36,6 +38,10 @@ class Simulated:
         self._clock = clock
         self._random = random.Random(name)
         self.fail_after: int | None = None
+        self.turns: list[int] = []
+
+    def turn(self, number: int) -> None:
+        self.turns.append(number)
 
     def run(self, samples: Sequence[Sample]) -> list[int]:
         self.requests.append(list(samples))
@@ -61,8 +67,8 @@ def field(*specs: tuple[str, float, bool], noise: float = 0.0) -> tuple[Meter, l
     return meter, entrants
 
 
-def play(meter: Meter, entrants: list[Entrant]) -> bool:
-    return meter.rounds(entrants[0], entrants[1:], reraise)
+def play(meter: Meter, entrants: list[Entrant]) -> None:
+    meter.rounds(entrants[0], entrants[1:], reraise)
 
 
 def reraise(entrant: Entrant, error: Exception) -> None:
@@ -72,7 +78,7 @@ def reraise(entrant: Entrant, error: Exception) -> None:
 @pytest.mark.parametrize("us", [0.5, 3.0, 70.0, 500.0, 8_000.0, 50_000.0])
 def test_medians_are_right_and_effort_fits(us: float) -> None:
     meter, entrants = field(("candidate", us, True), ("tvm", 2 * us, True), ("raw", 50 * us, False))
-    assert play(meter, entrants)
+    play(meter, entrants)
     for entrant, expected in zip(entrants, (us, 2 * us, 50 * us), strict=True):
         assert entrant.series.median_us == pytest.approx(expected, rel=0.01)
     candidate, tvm, raw = (e.series for e in entrants)
@@ -86,8 +92,8 @@ def test_medians_are_right_and_effort_fits(us: float) -> None:
 def test_noise_costs_rounds_up_to_the_cap() -> None:
     calm, entrants_calm = field(("c", 100.0, True), ("t", 100.0, True), noise=0.001)
     rough, entrants_rough = field(("c", 100.0, True), ("t", 100.0, True), noise=1.0)
-    assert play(calm, entrants_calm)
-    assert not play(rough, entrants_rough)
+    play(calm, entrants_calm)
+    play(rough, entrants_rough)
     assert len(entrants_calm[0].series.rounds) < len(entrants_rough[0].series.rounds)
     assert sum(e.series.seconds for e in entrants_rough) < 0.6
 
@@ -171,3 +177,14 @@ def test_a_failing_baseline_is_dropped_a_failing_candidate_ends_it() -> None:
     candidate.fail_after = len(candidate.requests) + 2
     with pytest.raises(RuntimeError, match="dead"):
         play(meter, entrants)
+
+
+def test_replicas_take_turns_and_come_equally_often() -> None:
+    meter, entrants = field(("c", 100.0, True), ("t", 100.0, True), noise=0.01)
+    for entrant in entrants:
+        entrant.runs.count = 3  # type: ignore[misc]
+    play(meter, entrants)
+    for entrant in entrants:
+        turns = entrant.runs.turns  # type: ignore[attr-defined]
+        assert len(turns) >= 9 and len(turns) % 3 == 0
+        assert turns == list(range(len(turns)))

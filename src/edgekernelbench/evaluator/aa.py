@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgekernelbench.evaluator.contestant import Contestant
 from edgekernelbench.evaluator.evaluator import Evaluator
 from edgekernelbench.evaluator.judge import Judge
+from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.statistics import speedup
 from edgekernelbench.evaluator.task import EvalTask, Pool
@@ -81,31 +81,36 @@ def _trial(evaluator: Evaluator, task: EvalTask, text: str, folders: list[Path])
         if built.manifest is None:
             raise ValueError(f"the kernel does not compile: {built.reply.diagnostics}")
     pool = Pool(task, evaluator.settings.input_sets)
-    sides = [
-        evaluator.kernel_contestant(name, folder, task)
-        for name, folder in zip(("candidate", "baseline"), folders, strict=True)
-    ]
+    sides = [_replicas(evaluator, task, folder) for folder in folders]
     try:
         source = random.Random(secrets.randbits(62))
         meter = Meter(evaluator.settings, len(pool.sets), source)
-        entrants = [_entrant(side, task, pool, source) for side in sides]
-        for entrant in entrants:
-            meter.first(entrant)
-        meter.rounds(entrants[0], entrants[1:], _never)
-        candidate, baseline = (entrant.series for entrant in entrants)
-        ratio = speedup(baseline.rounds, candidate.rounds)
-        return Trial(
-            ratio.median, ratio.low, ratio.high, candidate.median_us, len(candidate.rounds)
-        )
+        candidate, baseline = (_enter(side, evaluator, task, pool, meter) for side in sides)
+        meter.rounds(candidate, [baseline], _never)
+        counts = baseline.runs.count, candidate.runs.count
+        ratio = speedup(baseline.series.rounds, candidate.series.rounds, counts)
+        own = candidate.series
+        return Trial(ratio.median, ratio.low, ratio.high, own.median_us, len(own.rounds))
     finally:
         for side in sides:
             side.close()
         pool.close()
 
 
-def _entrant(side: Contestant, task: EvalTask, pool: Pool, source: random.Random) -> Entrant:
-    side.bind(pool, source.getrandbits(64), 60.0)
-    return Entrant(side, True, Judge(task, pool, side).look)
+def _replicas(evaluator: Evaluator, task: EvalTask, folder: Path) -> Replicas:
+    return Replicas(lambda: evaluator.kernel_contestant(folder.name, folder, task))
+
+
+def _enter(
+    side: Replicas, evaluator: Evaluator, task: EvalTask, pool: Pool, meter: Meter
+) -> Entrant:
+    settings, source = evaluator.settings, random.Random(secrets.randbits(62))
+    side.bind(pool, source, settings.run_s)
+    entrant = Entrant(side, True, Judge(task, pool, side).look)
+    meter.first(entrant)
+    if entrant.series.is_short:
+        side.multiply(settings.replicas, pool, source, settings.run_s)
+    return entrant
 
 
 def _never(entrant: Entrant, error: Exception) -> None:

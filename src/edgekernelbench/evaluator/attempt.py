@@ -25,6 +25,7 @@ from edgekernelbench.evaluator.model import (
     Resources,
     SeedInfo,
 )
+from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.task import InvalidReference, Pool
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Attempt:
         self._settings = session.evaluator.settings
         self._text = text
         self._folder = folder
-        self._contestant: Contestant | None = None
+        self._candidate: Replicas | None = None
         self._fields: dict[str, Any] = {"kernel_hash": text_hash(text)}
         self._network = ""
         self.seconds: dict[str, float] = {}
@@ -82,8 +83,8 @@ class Attempt:
             status, message = verdict.status, verdict.message
             self._fields |= verdict.fields
         finally:
-            if self._contestant is not None:
-                self._contestant.close()
+            if self._candidate is not None:
+                self._candidate.close()
         self.seconds["total"] = time.perf_counter() - began
         return Evaluation(
             status=status,
@@ -107,15 +108,17 @@ class Attempt:
             pool_age=pool.age,
         )
         task = self._session.task
-        candidate = self._evaluator.kernel_contestant("the kernel", self._folder, task)
-        self._contestant = candidate
+        candidate = Replicas(
+            lambda: self._evaluator.kernel_contestant("the kernel", self._folder, task)
+        )
+        self._candidate = candidate
         judge = Judge(task, pool, candidate)
-        match = Match(self, self._session, pool, judge, source)
+        match = Match(self, self._session, pool, candidate, judge, source)
         try:
             with self.step("start"):
-                candidate.deadline = time.monotonic() + self._settings.total_run_s
-                candidate.bind(pool, source.getrandbits(64), self._settings.run_s)
-                self._network = candidate.unisolated or "isolated"
+                candidate.first.deadline = time.monotonic() + self._settings.total_run_s
+                candidate.bind(pool, source, self._settings.run_s)
+                self._network = candidate.first.unisolated or "isolated"
             match.first_call()
             self._overhead()
             match.play()
@@ -123,7 +126,7 @@ class Attempt:
             raise self._wrong(judge, wrong) from wrong
         except Failure as failure:
             raise self._failed(failure) from failure
-        self._bill_of_run(match, candidate)
+        self._bill_of_run(match, candidate.first)
         raise self._right(match, judge)
 
     def _build(self) -> BuiltKernel:

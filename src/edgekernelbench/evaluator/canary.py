@@ -18,6 +18,7 @@ from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.machinery import CANARY_SIZE
+from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.task import Arrays, Pool
@@ -102,19 +103,19 @@ class Canary:
         folder = self._built()
         settings = self._evaluator.settings
         pool = Pool(self._task, settings.input_sets)
-        contestant = self._evaluator.kernel_contestant("canary", folder, self._task)
+        canary = Replicas(lambda: self._evaluator.kernel_contestant("canary", folder, self._task))
         try:
-            contestant.bind(pool, random.getrandbits(64), settings.run_s)
-            judge = Judge(self._task, pool, contestant)
-            entrant = Entrant(contestant, True, judge.look)
+            canary.bind(pool, random.Random(), settings.run_s)
+            judge = Judge(self._task, pool, canary)
+            entrant = Entrant(canary, True, judge.look)
             meter = Meter(settings, settings.input_sets, random.Random())
             meter.first(entrant)
             calls = entrant.series.calls
             sample = Sample(set=0, poison=0, lead=1, calls=calls)
-            times = [contestant.run([sample])[0] / 1e3 / calls for _ in range(rounds)]
+            times = [canary.run([sample])[0] / 1e3 / calls for _ in range(rounds)]
             return sorted(times)[len(times) // 2] if times else 0.0
         finally:
-            contestant.close()
+            canary.close()
             pool.close()
 
     def _built(self) -> Path:

@@ -111,8 +111,8 @@ class Contestant:
         self._inputs = tuple(p.name for p in ports if p.role == "input")
         self._outputs = tuple(p.name for p in ports if p.role == "output")
         moving = [p for p in ports if p.role != "const"]
-        self.layout: Layout = guarded((p.name, p.dtype, p.shape) for p in moving)
-        self.pattern = 0
+        self._layout = guarded((p.name, p.dtype, p.shape) for p in moving)
+        self._pattern = 0
         self.bind_seconds = 0.0
         self._worker: Worker | None = None
         self._out: Shared | None = None
@@ -149,13 +149,13 @@ class Contestant:
         if self._worker is None or not self._worker.alive:
             self._start()
         if self._out is None:
-            self._out = Shared(self.layout.size)
+            self._out = Shared(self._layout.size)
         twin = pool.twin() if self._program.wants_twin else None
-        self.pattern = pattern
+        self._pattern = pattern
         bind = Bind(
             inputs=self._inputs,
             outputs=self._outputs,
-            arena=self.layout,
+            arena=self._layout,
             consts=pool.const_layout,
             sets=pool.layout,
             n_sets=len(pool.sets),
@@ -210,6 +210,16 @@ class Contestant:
             raise Failure("bad_reply", f"{self.name}: times that cannot be")
         return reply.ns
 
+    @property
+    def layout(self) -> Layout:
+        """Where inputs and outputs lie in the arena."""
+        return self._layout
+
+    @property
+    def pattern(self) -> int:
+        """What the guard bytes are filled with."""
+        return self._pattern
+
     def outputs_region(self) -> np.ndarray:
         """The arena as the last kept sample left it, guards included; a copy."""
         assert self._out is not None
@@ -222,7 +232,7 @@ class Contestant:
             return None
         peak = _memory(self._worker.pid, "VmHWM")
         pool = self._pool
-        ours = self.layout.size + pool.const_layout.size + len(pool.sets) * pool.layout.size
+        ours = self._layout.size + pool.const_layout.size + len(pool.sets) * pool.layout.size
         return max(0, peak - self._start_rss - ours) if peak else None
 
     def _ask(

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from edgekernelbench.evaluator.contestant import Contestant
 from edgekernelbench.evaluator.model import Correctness
-from edgekernelbench.evaluator.regions import gap_damage
+from edgekernelbench.evaluator.regions import Layout, gap_damage
 from edgekernelbench.evaluator.task import EvalTask, Pool
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.correctness import Correctness as Comparison
+
+
+class Watched(Protocol):
+    """Whose outputs are looked at: a `Contestant`, or `Replicas` of one."""
+
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def pattern(self) -> int: ...
+    def outputs_region(self) -> np.ndarray: ...
 
 
 class WrongResult(Exception):
@@ -28,7 +38,7 @@ class Judge:
 
     task: EvalTask
     pool: Pool
-    contestant: Contestant
+    contestant: Watched
     samples: int = 0
     sets: set[int] = field(default_factory=set)
     worst: Comparison | None = None

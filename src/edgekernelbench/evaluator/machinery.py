@@ -57,12 +57,12 @@ def machinery(threads: int) -> Machinery:
         "TVM_NUM_THREADS": str(threads),
         "TVM_THREAD_POOL_SPIN_COUNT": str(spin_count()),
         "TVM_BIND_THREADS": "0",  # see `placement`
-    }
+    } | HUGE_PAGES
     return Machinery(
         servers={
             "compile": ServerSpec("compile", (f"{here}:compile_side",), {}),
             "run": ServerSpec("run", (f"{here}:run_side",), run_env),
-            "ort": ServerSpec("ort", (f"{here}:ort_side",), {}),
+            "ort": ServerSpec("ort", (f"{here}:ort_side",), HUGE_PAGES),
         },
         compiler="edgekernelbench.compilers.tvm:TvmCompiler",
         runners={
@@ -74,6 +74,19 @@ def machinery(threads: int) -> Machinery:
     )
 
 
+HUGE_PAGES = {
+    "GLIBC_TUNABLES": ":".join(
+        (
+            "glibc.malloc.hugetlb=1",
+            f"glibc.malloc.mmap_threshold={32 << 20}",
+            f"glibc.malloc.top_pad={64 << 20}",
+        )
+    )
+}
+"""Lets the C library take huge pages for what contestants allocate themselves (workspace, packed
+weights), as their arenas do: with small pages, where those happen to lie decides how arrays share
+a cache, and a program's time differs by 10 % from process to process."""
+
 SPIN_SECONDS = 0.0005
 """How long idle worker threads of a contestant spin before they sleep. By default TVM's spin for
 150 ms and ONNX Runtime's for 30 ms, which would take a core from the next contestant. This
@@ -81,9 +94,12 @@ outlasts the gaps between the calls of a sample, so a contestant's own time stay
 
 
 def spin_count() -> int:
-    """Spins of TVM's thread pool that take about `SPIN_SECONDS`; each yields the processor."""
-    rounds = 500
-    best = min(_seconds_of_yields(rounds) for _ in range(3))
+    """Spins of TVM's thread pool that take about `SPIN_SECONDS`; each yields the processor.
+
+    The shortest of many short trials: on a busy machine most yields hand the processor over.
+    """
+    rounds = 10
+    best = min(_seconds_of_yields(rounds) for _ in range(300))
     return max(100, min(300_000, int(SPIN_SECONDS * rounds / best)))
 
 

@@ -11,8 +11,9 @@ from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.model import BaselineResult, Performance
 from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks
 from edgekernelbench.evaluator.plausible import implausible
+from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.rivals import Rival
-from edgekernelbench.evaluator.statistics import estimate, speedup
+from edgekernelbench.evaluator.statistics import grouped, speedup
 from edgekernelbench.evaluator.task import Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
 from edgekernelbench.targets.model import Target
@@ -38,9 +39,12 @@ class Match:
         attempt: Attempt,
         session: TaskSession,
         pool: Pool,
+        candidate: Replicas,
         judge: Judge,
         source: random.Random,
     ) -> None:
+        self._source = source
+        self._replicas = candidate
         self._attempt = attempt
         self._session = session
         self._evaluator = session.evaluator
@@ -48,10 +52,9 @@ class Match:
         settings = self._evaluator.settings
         flush = flush_bytes(self._evaluator.target) if settings.cache_state == "cold" else 0
         self._meter = Meter(settings, len(pool.sets), source, flush_bytes=flush)
-        self.candidate = Entrant(judge.contestant, True, self._timed(judge))
+        self.candidate = Entrant(candidate, True, self._timed(judge))
         self._entrants: dict[str, Entrant] = {}
         self._clocks: Clocks | None = None
-        self._reached = False
 
     def _timed(self, judge: Judge) -> Callable[[int], None]:
         def look(number: int) -> None:
@@ -65,6 +68,13 @@ class Match:
         """Raises `WrongResult` or `Failure` for the candidate."""
         with self._attempt.step("first"):
             self._meter.first(self.candidate)
+        with self._attempt.step("start"):
+            self._multiply(self._replicas, self.candidate, self._evaluator.settings.run_s)
+
+    def _multiply(self, replicas: Replicas, entrant: Entrant, timeout: float) -> None:
+        if entrant.scored and entrant.series.is_short:
+            wanted = self._evaluator.settings.replicas
+            replicas.multiply(wanted, self._pool, self._source, timeout)
 
     def play(self) -> None:
         """Measures everybody. Raises `WrongResult` or `Failure` for the candidate."""
@@ -75,8 +85,9 @@ class Match:
                 if entrant is not None:
                     others.append(entrant)
         with self._attempt.step("measure"):
-            self._reached = self._meter.rounds(self.candidate, others, self._dropped)
+            self._meter.rounds(self.candidate, others, self._dropped)
         with self._attempt.step("audit"):
+            self._replicas.turn(0)
             median_us = self.candidate.series.median_us
             self._clocks = compare_clocks(self.candidate.runs, median_us)
 
@@ -87,6 +98,8 @@ class Match:
         self._entrants[rival.name] = entrant
         try:
             self._meter.first(entrant)
+            limit = self._evaluator.settings.baseline_compile_s
+            self._multiply(rival.contestant, entrant, limit)
         except (Failure, WrongResult) as error:
             self._dropped(entrant, error)
             return None
@@ -104,7 +117,7 @@ class Match:
     # ------------------------------------------------------------ figures
     def performance(self) -> Performance:
         series = self.candidate.series
-        times = estimate(list(series.rounds.values()))
+        times = grouped(series.rounds, self.candidate.runs.count)
         overhead = self._evaluator.canary.overhead_us()
         return Performance(
             median_us=times.median,
@@ -118,7 +131,8 @@ class Match:
             cache_state=self._evaluator.settings.cache_state,
             launch_overhead_us=overhead,
             overhead_dominated=overhead > times.median / 4,
-            interval_reached=self._reached,
+            replicas=self.candidate.runs.count,
+            interval_reached=times.half_width <= self._evaluator.settings.interval,
         )
 
     def baseline_results(self) -> dict[str, BaselineResult]:
@@ -133,8 +147,9 @@ class Match:
 
     def _result(self, rival: Rival, entrant: Entrant) -> BaselineResult:
         series = entrant.series
-        times = estimate(list(series.rounds.values()))
-        ratio = speedup(series.rounds, self.candidate.series.rounds)
+        replicas = entrant.runs.count, self.candidate.runs.count
+        times = grouped(series.rounds, replicas[0])
+        ratio = speedup(series.rounds, self.candidate.series.rounds, replicas)
         return BaselineResult(
             status="measured",
             scored=rival.scored,
@@ -149,6 +164,7 @@ class Match:
             samples_us=tuple(round(us, 4) for us in series.samples),
             rounds=len(series.rounds),
             calls_per_sample=series.calls,
+            replicas=replicas[0],
         )
 
     def best(self, results: dict[str, BaselineResult]) -> str | None:

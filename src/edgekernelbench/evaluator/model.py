@@ -91,10 +91,11 @@ class Performance(_Stored):
         rounds: interleaved rounds that the samples came from.
         calls_per_sample: calls between two readings of the clock.
         threads: cores the kernel could use.
+        replicas: processes that took turns; round r was replica ``r % replicas``.
         cache_state: ``warm``: same buffers, contents changed between samples.
         launch_overhead_us: what calling a kernel with nothing to do costs the same way.
         overhead_dominated: the overhead is more than a quarter of the median.
-        interval_reached: the interval is as narrow as the settings asked, before the time cap.
+        interval_reached: the interval is as narrow as the settings asked.
     """
 
     median_us: float
@@ -105,6 +106,7 @@ class Performance(_Stored):
     rounds: int
     calls_per_sample: int
     threads: int
+    replicas: int = 1
     cache_state: Literal["warm", "cold"] = "warm"
     launch_overhead_us: float
     overhead_dominated: bool
@@ -122,7 +124,8 @@ class BaselineResult(_Stored):
             has none), ``failed`` (it did not build or run), ``wrong_result``.
         scored: takes part in ``best``.
         speedup: median of the baseline over median of the candidate; above 1 the candidate wins.
-        speedup_low, speedup_high: 95 % interval, from the ratios of the rounds both took part in.
+        speedup_low, speedup_high: 95 % interval, from the ratios of the rounds both took part in
+            and the differences between replicas (`statistics`).
         route: how it was made (``ONNX twin``, ``canonical program``, ...).
         samples_us: every counted sample, in the order measured.
         rounds: rounds it took part in. Fewer than six give no 95 % interval of their own; the
@@ -143,6 +146,7 @@ class BaselineResult(_Stored):
     samples_us: tuple[float, ...] = ()
     rounds: int = 0
     calls_per_sample: int = 0
+    replicas: int = 1
 
     @model_validator(mode="after")
     def _numbers_only_when_measured(self) -> BaselineResult:

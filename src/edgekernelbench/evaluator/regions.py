@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.ir.dtypes import DType
 
 _ALIGN = 64
-_PAGE = 4096
+_HUGE_PAGE = 2 << 20
 _GUARD = 4096
 _F_ADD_SEALS = 1033
 _SEAL_SIZE = 0x0002 | 0x0004  # no shrinking, no growing
@@ -157,9 +157,11 @@ class Arena:
     """All arrays of a contestant in one piece of private memory, filled with ``pattern``."""
 
     def __init__(self, layout: Layout, pattern: int) -> None:
-        # numpy's own allocation, so that large arenas get huge pages as in any NumPy program
-        whole = np.empty(layout.size + _PAGE, np.uint8)
-        start = -whole.ctypes.data % _PAGE
+        size = (-(-layout.size // _HUGE_PAGE) + 1) * _HUGE_PAGE
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        whole = np.frombuffer(memory, np.uint8)
+        start = -whole.ctypes.data % _HUGE_PAGE
         self.bytes = whole[start : start + layout.size]
         self.bytes.view(np.uint64).fill(pattern)
         self.arrays = layout.views(self.bytes)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from edgekernelbench.baselines.base import Materials, Unavailable
 from edgekernelbench.baselines.registry import load_baseline
-from edgekernelbench.evaluator.contestant import Contestant, Failure, Program
+from edgekernelbench.evaluator.contestant import Failure, Program
 from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.model import BaselineResult, BaselineStatus
+from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.task import EvalTask, InvalidReference, Pool, materials
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Rival:
 
     name: str
     scored: bool
-    contestant: Contestant | None = None
+    contestant: Replicas | None = None
     route: str = ""
     notes: tuple[str, ...] = ()
     status: BaselineStatus = "failed"
@@ -102,16 +103,14 @@ class Rivals:
         cores = self._evaluator.cores
         program = Program(built.folder, plug, recipe.options, cores, wants_twin=twin)
         rival.route, rival.notes = recipe.route, recipe.notes
-        rival.contestant = self._evaluator.contestant(rival.name, program, self._task)
+        name, task = rival.name, self._task
+        rival.contestant = Replicas(lambda: self._evaluator.contestant(name, program, task))
 
     def _bind(self, rival: Rival, pool: Pool) -> bool:
-        contestant = rival.contestant
-        assert contestant is not None
-        if contestant.is_bound_to(pool):
-            return True
+        assert rival.contestant is not None
         try:
             limit = self._evaluator.settings.baseline_compile_s
-            contestant.bind(pool, random.getrandbits(64), limit)
+            rival.contestant.bind(pool, random.Random(), limit)
         except (Failure, InvalidReference) as error:
             rival.fails("failed", str(error))
             return False

@@ -20,6 +20,8 @@ class EvalSettings(BaseModel):
             slow that `min_rounds` take longer are measured for `min_rounds`.
         min_rounds: rounds for the candidate and each scored baseline; six is the least number
             that gives a 95 % interval of a median.
+        replicas: processes of each contestant that take turns, where calls are short and arrays
+            small; see `replicas`.
         interval: wanted half width of the 95 % interval of the candidate's median, relative.
         sample_us: a sample holds as many calls as take at least this long.
         cache_state: ``warm``: calls follow each other on the same buffers, whose contents change
@@ -46,6 +48,7 @@ class EvalSettings(BaseModel):
     compile_memory_bytes: int = Field(default=6 << 30, gt=0)
     measure_s: float = Field(default=0.5, gt=0)
     min_rounds: int = Field(default=6, ge=6)
+    replicas: int = Field(default=4, ge=1, le=8)
     interval: float = Field(default=0.02, gt=0)
     sample_us: float = Field(default=200.0, gt=0)
     cache_state: Literal["warm", "cold"] = "warm"

@@ -1,14 +1,21 @@
-"""Medians with intervals that assume nothing of the distribution.
+"""Medians of times and of their ratios, with 95 % intervals.
 
-The interval of a median is taken between two order statistics: the number of values below the
-true median is binomial, so the coverage is known exactly. It holds for times and for ratios of
-times alike, needs no random numbers, and needs at least six values for 95 %.
+Two things make a measured median differ from the true one, and an interval covers both:
+
+- noise from round to round. Its share is taken between two order statistics: the number of values
+  below the true median is binomial, so the coverage is known exactly, whatever the distribution;
+  six values are the least for 95 %.
+- the luck of each process, which lasts for its life (`replicas`). Its share is Student's interval
+  over the replicas' medians, in logarithms.
+
+The wider one counts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -63,16 +70,36 @@ def median(values: Sequence[float]) -> float:
     return estimate(values).median
 
 
-def speedup(baseline: dict[int, float], candidate: dict[int, float]) -> Estimate:
+def grouped(rounds: Mapping[int, float], replicas: int) -> Estimate:
+    """Median and interval of a contestant's time.
+
+    Args:
+        rounds: time by round; round ``r`` was run by replica ``r % replicas``.
+        replicas: how many took turns; with one, the luck of the process is unknown and left out.
+    """
+    noise = estimate(list(rounds.values()))
+    luck = 0.0
+    if replicas > 1:
+        spread = _spread(rounds, replicas)
+        luck = _student(replicas - 1) * spread / math.sqrt(replicas)
+    return _widened(noise, noise.median, luck)
+
+
+def speedup(
+    baseline: Mapping[int, float],
+    candidate: Mapping[int, float],
+    replicas: tuple[int, int] = (1, 1),
+) -> Estimate:
     """How many times as long the baseline takes.
 
     Args:
         baseline: time by round; drift of the machine hits both sides of a round alike.
         candidate: the same.
+        replicas: of the baseline and of the candidate, as in `grouped`.
 
     Returns:
-        The ratio of the medians, and the interval of the median of the rounds' ratios, widened
-        to hold it.
+        The ratio of the medians, and an interval from the rounds' ratios and the luck of both
+        sides' processes, widened to hold it.
 
     Raises:
         ValueError: no round has both.
@@ -80,4 +107,36 @@ def speedup(baseline: dict[int, float], candidate: dict[int, float]) -> Estimate
     common = sorted(baseline.keys() & candidate.keys())
     ratios = estimate([baseline[r] / candidate[r] for r in common])
     ratio = median(list(baseline.values())) / median([candidate[r] for r in common])
-    return Estimate(ratio, min(ratios.low, ratio), max(ratios.high, ratio))
+    sides = [
+        (count, _spread(rounds, count))
+        for count, rounds in zip(replicas, (baseline, candidate), strict=True)
+        if count > 1
+    ]
+    luck = 0.0
+    if sides:
+        freedom = sum(count - 1 for count, _ in sides)
+        pooled = math.sqrt(sum((c - 1) * s * s for c, s in sides) / freedom)
+        luck = _student(freedom) * pooled * math.sqrt(sum(1 / c for c, _ in sides))
+    return _widened(ratios, ratio, luck)
+
+
+def _spread(rounds: Mapping[int, float], replicas: int) -> float:
+    """Standard deviation of the logarithms of the replicas' medians."""
+    groups: dict[int, list[float]] = {}
+    for number, value in rounds.items():
+        groups.setdefault(number % replicas, []).append(value)
+    return statistics.stdev(math.log(median(values)) for values in groups.values())
+
+
+def _widened(noise: Estimate, centre: float, luck: float) -> Estimate:
+    low = min(noise.low, centre, centre * math.exp(-luck))
+    return Estimate(centre, low, max(noise.high, centre, centre * math.exp(luck)))
+
+
+# Two-sided 95 % quantiles of Student's distribution by degrees of freedom; the last serves for
+# all larger ones and is too wide for them.
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179)
+
+
+def _student(freedom: int) -> float:
+    return _STUDENT[min(freedom, len(_STUDENT)) - 1]

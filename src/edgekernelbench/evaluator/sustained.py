@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.evaluator.environment import observe
 from edgekernelbench.evaluator.judge import Judge
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.session import TaskSession
 from edgekernelbench.evaluator.statistics import median
@@ -85,13 +86,15 @@ def sustained(
 def _run(session: TaskSession, folder: Path, seconds: float, window_s: float) -> Sustained:
     evaluator, task = session.evaluator, session.task
     # A process of its own kind: it may use the processor for as long as this takes.
-    contestant = evaluator.kernel_contestant("the kernel", folder, task, unlimited_time=True)
+    contestant = Replicas(
+        lambda: evaluator.kernel_contestant("the kernel", folder, task, unlimited_time=True)
+    )
     pool = Pool(task, evaluator.settings.input_sets)
     source = random.Random(secrets.randbits(62))
     judge = Judge(task, pool, contestant)
     entrant = Entrant(contestant, True, judge.look)
     try:
-        contestant.bind(pool, source.getrandbits(64), evaluator.settings.run_s)
+        contestant.bind(pool, source, evaluator.settings.run_s)
         Meter(evaluator.settings, len(pool.sets), source).first(entrant)
         windows = []
         began = time.monotonic()

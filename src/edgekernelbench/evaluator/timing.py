@@ -26,18 +26,23 @@ SETTLE_SECONDS = 0.0008
 _SLOW_US = 20_000.0
 _LEAD_BELOW_US = 10_000.0
 _DISCARD_BELOW_US = 5_000.0
+_WARM_US = 2_000.0
 _BLOCK_US = 1_500.0
 _UNSCORED_SECONDS = 0.1
 _MAX_BLOCK = 5
+_ROUNDS_PER_REPLICA = 3
 _MAX_CALLS = 10_000
 
 
 class Runs(Protocol):
-    """What is measured; `contestant.Contestant` is one."""
+    """What is measured: a group of processes that take turns; `replicas.Replicas` is one."""
 
     @property
     def name(self) -> str: ...
 
+    @property
+    def count(self) -> int: ...
+    def turn(self, number: int) -> None: ...
     def run(self, samples: Sequence[Sample]) -> list[int]: ...
 
 
@@ -87,6 +92,11 @@ class Series:
     kept: int = 0
     kept_sets: set[int] = field(default_factory=set)
     first_call_us: float = 0.0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether calls are so short that where a process lies in memory shows in its time."""
+        return self.discard > 0
 
     @property
     def median_us(self) -> float:
@@ -153,8 +163,9 @@ class Meter:
         wanted = self._settings.sample_us / per_call
         series.calls = min(_MAX_CALLS, max(1, math.ceil(wanted)))
         series.lead = 1 if per_call < _LEAD_BELOW_US else 0
-        series.discard = 1 if per_call < _DISCARD_BELOW_US else 0
         sample_us = per_call * (series.calls + series.lead)
+        if per_call < _DISCARD_BELOW_US:
+            series.discard = math.ceil(_WARM_US / sample_us)
         series.block = max(1, min(_MAX_BLOCK, int(_BLOCK_US / sample_us)))
 
     def _sample(self, calls: int, lead: int, keep: bool = False) -> Sample:
@@ -183,16 +194,13 @@ class Meter:
         candidate: Entrant,
         others: Sequence[Entrant],
         failed: Callable[[Entrant, Exception], None],
-    ) -> bool:
+    ) -> None:
         """Measures all until the candidate's interval is narrow enough or time is up.
 
         Args:
             candidate: what it is about; its exceptions end the measurement.
             others: measured beside it; one that raises is dropped.
             failed: told of an entrant that was dropped, and what it raised.
-
-        Returns:
-            Whether the wanted interval was reached.
         """
         active = [candidate, *others]
         looks = self._looks()
@@ -211,14 +219,14 @@ class Meter:
                     failed(entrant, error)
             number += 1
             if final:
-                return self._narrow(candidate, active)
+                return
             # One more round follows the decision, so that the last samples can be looked at.
             final = self._enough(candidate, active)
 
     def _looks(self) -> set[int]:
         """Rounds in which the candidate is looked at, beside the first call and the last."""
         wanted = self._settings.verify_samples - 2
-        early = range(self._settings.min_rounds - 1)
+        early = range(LEAST - 1)
         return set(self._random.sample(early, min(wanted, len(early))))
 
     def _shuffled(self, entrants: Sequence[Entrant]) -> list[Entrant]:
@@ -231,6 +239,7 @@ class Meter:
         samples = [
             self._sample(series.calls, series.lead, keep=look and at == seen) for at in range(count)
         ]
+        entrant.runs.turn(number)
         began = self._clock()
         counted = [ns / 1e3 / series.calls for ns in self._block(entrant, samples)]
         counted = [max(us, 1e-3) for us in counted[series.discard :]]
@@ -249,12 +258,18 @@ class Meter:
         if final:
             return False
         share = self._settings.measure_s / n
-        enough = len(entrant.series.rounds) >= self._settings.min_rounds
+        enough = len(entrant.series.rounds) >= self._least(entrant)
         return enough and entrant.series.seconds >= share
 
+    def _least(self, entrant: Entrant) -> int:
+        """Rounds that an entrant needs: each replica has several."""
+        return max(LEAST, self._settings.min_rounds, _ROUNDS_PER_REPLICA * entrant.runs.count)
+
     def _enough(self, candidate: Entrant, active: Sequence[Entrant]) -> bool:
-        least = max(LEAST, self._settings.min_rounds) - 1  # the final round is still to come
-        if any(len(e.series.rounds) < least for e in active if e.scored):
+        rounds = len(candidate.series.rounds) + 1  # the final one is still to come
+        if rounds % candidate.runs.count:
+            return False
+        if any(len(e.series.rounds) + 1 < self._least(e) for e in active if e.scored):
             return False
         spent = sum(e.series.seconds for e in active)
         return spent >= self._settings.measure_s or self._narrow(candidate, active)
