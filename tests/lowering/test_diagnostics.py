@@ -222,3 +222,36 @@ def test_a_backend_section_replaces_the_class_section():
     result = lower(kernel, program, TARGET)
     assert result.module is not None
     assert "parallel i in 100" in result.module.nest
+
+
+def test_placements_that_nest_too_deep():
+    stages = "".join(f"a{n}[i: N] = exp(a{n - 1}[i])\n" for n in range(1, 22))
+    lines = "".join(f"loops a{n} (i)\nplace a{n} in {f'a{n + 1}.i'}\n" for n in range(1, 21))
+    text = f"""kernel k[N=4](a0: f32[N]) -> (y: f32[N]) {{
+      compute {{ {stages} y[i] = a21[i] }}
+      schedule for cpu {{ {lines} loops a21 (i) }}
+    }}"""
+    kernel, program = load_text(text)
+    codes = {d.rule.code for d in lower(kernel, program, TARGET).diagnostics}
+    assert codes == {"E430"}
+
+
+def test_inlining_a_long_chain_is_refused_or_done_without_a_crash():
+    stages = "".join(f"a{n}[i: N] = -a{n - 1}[i]\n" for n in range(1, 1500))
+    names = ", ".join(f"a{n}" for n in range(1, 1500))
+    text = """kernel k[N=4](a0: f32[N]) -> (y: f32[N]) {
+      compute { %s y[i] = a1499[i] }
+      schedule for cpu { inline %s }
+    }"""
+    kernel, program = load_text(text % (stages, names))
+    assert [d.rule.code for d in lower(kernel, program, TARGET).diagnostics] == ["E428"]
+    half = ", ".join(f"a{n}" for n in range(1, 900))
+    kernel, program = load_text(text % (stages, half))
+    assert lower(kernel, program, TARGET).module is not None
+
+
+def test_a_long_program_without_layers_lowers():
+    stages = "".join(f"a{n}[i: N] = a{n - 1}[i] * 0.5 + 1\n" for n in range(1, 400))
+    text = f"kernel k[N=4](a0: f32[N]) -> (y: f32[N]) {{ compute {{ {stages} y[i] = a399[i] }} }}"
+    kernel, program = load_text(text)
+    assert lower(kernel, program, TARGET).module is not None

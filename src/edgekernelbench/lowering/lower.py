@@ -15,12 +15,14 @@ All that is wrong with the layers is reported together, as far as a phase can st
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic, Report
-from edgekernelbench.ir.interpret.depth import room_for
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
@@ -54,6 +56,8 @@ from edgekernelbench.lowering.planner import parallel_loops, plan_stages
 from edgekernelbench.lowering.sketch import sketch
 from edgekernelbench.targets.model import Target
 
+RECURSION = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class LowerResult:
@@ -71,9 +75,20 @@ def lower(kernel: Kernel, program: Program, target: Target) -> LowerResult:
         program: ``kernel`` elaborated and verified, on the sizes to build for.
     """
     report = Report()
-    with room_for(program):
+    with _room():
         module = _Lowering(kernel, target, report).run(program)
     return LowerResult(None if report.has_errors else module, report.sorted())
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Room for recursion over the deepest expressions and nests that the passes let through."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 @dataclass(slots=True)

@@ -35,6 +35,7 @@ NOT_COVERED = Rule("E426", "a placed stage that is kept whole is computed exactl
 INLINE = Rule("E427", "`inline` takes a stage without reduction that is read in its own iteration")
 TOO_LARGE = Rule("E428", "expressions stay below a fixed size after `inline`")
 NORMALISE = Rule("E429", "reductions can be given stages of their own within fixed limits")
+NESTED = Rule("E430", "stages are placed at most 16 deep in one another")
 
 # ---- memory
 UNKNOWN_TENSOR = Rule("E510", "`layout` names an input or a stage")

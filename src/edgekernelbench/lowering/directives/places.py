@@ -14,6 +14,8 @@ from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.plan import Attach, Plan, StagePlan
 
+MAX_NESTED = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -59,7 +61,22 @@ def resolve_loops(
         if depth is not None:
             out[place.stage] = Attach(place.target, depth)
     _refuse_circles(out, placements, report)
+    _refuse_depth(out, placements, report)
     return out
+
+
+def _refuse_depth(
+    attach: dict[str, Attach], placements: Iterable[Placement], report: Report
+) -> None:
+    """A stage in a loop of a stage in a loop of a stage ...: up to a fixed depth."""
+    for place in placements:
+        depth, name = 0, place.stage
+        while name in attach:
+            depth, name = depth + 1, attach[name].target
+        if depth > MAX_NESTED:
+            message = f"`{place.stage}` is placed {depth} deep"
+            help = [f"place it in a loop of `{name}` instead"]
+            report.error(rules.NESTED, message, place.span, help)
 
 
 def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | None:

@@ -139,5 +139,16 @@ def size(expr: Expr) -> int:
     return sum(1 for _ in core.walk(expr))
 
 
+def nesting(expr: Expr) -> int:
+    """How deep the expression is nested."""
+    deepest = 0
+    stack = [(expr, 1)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack.extend((child, depth + 1) for child in core.children(node))
+    return deepest
+
+
 def loads(expr: Expr) -> list[core.Load]:
     return [node for node in core.walk(expr) if isinstance(node, core.Load)]

@@ -10,6 +10,7 @@ from edgekernelbench.lowering.access import TRANSCENDENTAL, accesses
 from edgekernelbench.lowering.expr.rewrite import (
     Names,
     map_children,
+    nesting,
     rename_bound,
     size,
     substitute,
@@ -17,7 +18,9 @@ from edgekernelbench.lowering.expr.rewrite import (
 from edgekernelbench.lowering.graph import Graph, map_stages
 
 MAX_NODES = 20_000
+MAX_DEPTH = 1000
 MAX_CHEAP_NODES = 24
+MAX_CHEAP_CHAIN = 200
 
 
 class TooLarge(ValueError):
@@ -40,7 +43,7 @@ def inline_stages(program: Program, inlined: Collection[str], names: Names) -> P
     bodies: dict[str, Stage] = {}
     for _, stage in core.stages(program.body):
         expr = _expand(stage.expr, bodies, names)
-        if size(expr) > MAX_NODES:
+        if size(expr) > MAX_NODES or nesting(expr) > MAX_DEPTH:
             raise TooLarge(stage.name)
         new = Stage(stage.name, stage.tensor, stage.lhs, stage.axes, expr, stage.span)
         if stage.name in inlined:
@@ -93,11 +96,15 @@ def cheap_stages(graph: Graph, mentioned: Collection[str]) -> set[str]:
     These are read once, by one stage, without a border test or a transcendental function, and a
     reduction takes in only conversions and single operations that do not transpose.
     """
-    return {
-        name
-        for name in graph.places
-        if name not in mentioned and refusal(graph, name) is None and _is_cheap(graph, name)
-    }
+    sizes: dict[str, int] = {}
+    for name in graph.places:
+        if name in mentioned or refusal(graph, name) is not None or not _is_cheap(graph, name):
+            continue
+        inner = sum(sizes.get(producer, 0) for producer in graph.producers(name))
+        total = inner + size(graph.stage(name).expr)
+        if total <= MAX_CHEAP_CHAIN:
+            sizes[name] = total
+    return set(sizes)
 
 
 def _is_cheap(graph: Graph, name: str) -> bool:
