@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from edgekernelbench.compilers.tvm.bill import operations
 from edgekernelbench.compilers.tvm.cost import unfolded_operations
 from edgekernelbench.ir.core import Expr, Load, Tensor, VarRef
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import nest
+from edgekernelbench.lowering.facts import function_facts
 from edgekernelbench.lowering.lower import lower
 from edgekernelbench.targets.host import host_target
 from tests.compilers.nests import k, loop, op, var
@@ -18,7 +18,7 @@ F32, S32 = DType.F32, DType.S32
 
 
 def count(body: nest.Stmt) -> float:
-    return operations(nest.Function("f", (), body))
+    return function_facts(nest.Function("f", (), body)).flops
 
 
 def accumulate(y: Tensor, x: Tensor, i: Expr, j: Expr) -> nest.Stmt:
@@ -71,7 +71,7 @@ def test_lowered_kernels(name: str, sizes: dict[str, int | float], flops: int) -
     kernel, program = load_text(text, sizes)
     module = lower(kernel, program, host_target()).module
     assert module is not None
-    assert flops <= operations(module.main) <= 1.3 * flops
+    assert flops <= function_facts(module.main).flops <= 1.3 * flops
 
 
 def test_size_of_unrolled_code() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
-from edgekernelbench.compilers.tvm.bill import operations
 from edgekernelbench.ir.core import Program
+from edgekernelbench.lowering.facts import function_facts
 from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks
@@ -62,7 +62,7 @@ def explain(program: Program, module: Module, target: Target, peaks: Peaks | Non
     Args:
         peaks: of the target, to place the kernel on its roofline; None leaves that out.
     """
-    flops = operations(module.main)
+    flops = function_facts(module.main).flops
     io = sum(tensor.bytes for tensor in (*program.inputs, *program.outputs))
     levels = level_traffic(module.main, target.cache_bytes)
     compute_us = memory_us = bound = None
