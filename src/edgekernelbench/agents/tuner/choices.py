@@ -19,6 +19,8 @@ from edgekernelbench.targets.model import Target
 _VECTOR_MULTIPLES = (1, 2, 3, 4, 6, 8)
 _UNROLLS = (1, 2, 3, 4, 6, 7, 8, 12, 14, 16)
 _KEEP = 40
+_OPERATIONS_A_BYTE = 3.0
+"""Operations that take as long as fetching a byte from beyond the private caches, roughly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +40,18 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The few figures of a target that shape a nest. Lanes and registers hold 32-bit values."""
+    """The few figures of a target that shape a nest. Lanes hold 32-bit values; bytes."""
 
     lanes: int
     registers: int
     threads: int
+    private_cache: int
 
     @classmethod
     def of(cls, target: Target) -> Machine:
         wide = target.vector_bits >= 512
-        return cls(max(4, target.vector_bits // 32), 32 if wide else 16, target.threads)
+        cache = (*target.cache_bytes[:2], 256 << 10)[1] if target.cache_bytes else 256 << 10
+        return cls(max(4, target.vector_bits // 32), 32 if wide else 16, target.threads, cache)
 
 
 def piece(axis: str, step: int | None = None, annotation: s.Annotation | None = None) -> s.Piece:
@@ -114,7 +118,9 @@ def _tiled(view: StageView, machine: Machine, inner: bool) -> Iterator[Choice]:
                 (loops_line(view.name, pieces),),
                 layouts,
                 frozenset({view.name}),
-                _tile_cost(view, tile, machine, bool(layouts)) * (0.97 if unroll_k else 1.0),
+                _tile_cost(view, tile, machine, bool(layouts))
+                * (0.97 if unroll_k else 1.0)
+                * (1 + _streaming(view, order, machine)),
             )
 
 
@@ -231,6 +237,21 @@ def _tile_cost(view: StageView, tile: _Tile, machine: Machine, packed: bool) -> 
     length = math.prod(a.extent for a in view.reduction) or 1
     cost *= 1 + (8.0 if store_strided else 1.0) / length
     return cost * (0.98 if packed else 1.0)
+
+
+def _streaming(view: StageView, order: list[tuple[AxisView, s.Piece]], machine: Machine) -> float:
+    """Time to fetch large operands again in each iteration of the outermost loop, relative to the
+    arithmetic: operands that this loop does not select and that no private cache holds."""
+    if not order:
+        return 0.0
+    axis = order[0][0]
+    again = {
+        read.tensor.name: read.tensor.bytes
+        for read in view.reads
+        if read.tensor.bytes > machine.private_cache // 2 and not any(read.strides(axis.uid))
+    }
+    points = math.prod(a.extent for a in (*view.spatial, *view.reduction))
+    return _OPERATIONS_A_BYTE * _trips(order[0]) * sum(again.values()) / (2 * points)
 
 
 def _packable(read: Read) -> bool:
