@@ -12,7 +12,13 @@ from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.targets.host import host_target
 
 SETTINGS = EvalSettings(
-    compile_s=10, run_s=1.0, total_run_s=20, measure_s=0.1, interval=0.5, baselines=()
+    compile_s=10,
+    run_s=1.0,
+    total_run_s=20,
+    measure_s=0.05,
+    interval=0.5,
+    replicas=1,
+    baselines=(),
 )
 
 

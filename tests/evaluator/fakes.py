@@ -35,7 +35,13 @@ TARGET = Target(
 )
 
 QUICK = EvalSettings(
-    compile_s=10, run_s=1.0, total_run_s=20, measure_s=0.05, interval=0.5, baselines=()
+    compile_s=10,
+    run_s=1.0,
+    total_run_s=20,
+    measure_s=0.05,
+    interval=0.5,
+    replicas=1,
+    baselines=(),
 )
 
 

@@ -13,9 +13,13 @@ from tests.evaluator.fakes import FakeTask, make_evaluator
 
 def test_speedups_and_best(tmp_path: Path) -> None:
     names = ("slow", "good", "raw")
-    with make_evaluator(tmp_path, baselines=names, measure_s=0.3, interval=0.02) as evaluator:
+    settings = {"measure_s": 0.3, "interval": 0.02, "replicas": 3}
+    with make_evaluator(tmp_path, baselines=names, **settings) as evaluator:
         result = evaluator.evaluate("correct", FakeTask())
     assert result.status == "correct", result.message
+    assert result.performance is not None and result.performance.replicas == 3
+    assert result.performance.rounds % 3 == 0
+    assert [result.baselines[n].replicas for n in names] == [3, 3, 1]
     assert list(result.baselines) == list(names)
     for name in names:
         baseline = result.baselines[name]

@@ -8,7 +8,9 @@ Two things make a measured median differ from the true one, and an interval cove
 - the luck of each process, which lasts for its life (`replicas`). Its share is Student's interval
   over the replicas' medians, in logarithms.
 
-The wider one counts.
+The wider one counts. Speed-ups get a margin of 1 % on top: in A/A trials (`aa`), whose true
+speed-up is 1, the interval alone held it in 166 of 190, since measuring stops when intervals are
+narrow and four replicas are few; with the margin in 100 of 100.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+
+MARGIN = 0.01
+"""Relative differences below this are never claimed."""
 
 LEAST = 6
 """Fewest values that have a 95 % interval: the extremes of six cover 96.9 %."""
@@ -41,10 +46,10 @@ class Estimate:
 def interval_rank(n: int) -> int:
     """``r`` such that the r-th lowest and r-th highest of ``n`` values enclose the median in at
     least 95 % of all cases (counted from 0); 0, the extremes, when ``n`` is below `LEAST`."""
-    tail, rank = 0.0, 0
+    tail, rank = 0, 0
     for below in range(n // 2):
-        tail += math.comb(n, below) / 2.0**n
-        if 2 * tail > 0.05:
+        tail += math.comb(n, below)
+        if 2 * tail * 20 > 2**n:  # more than 5 % in both tails
             break
         rank = below
     return rank
@@ -67,7 +72,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 def median(values: Sequence[float]) -> float:
     """The middle value, or the mean of the two middle ones."""
-    return estimate(values).median
+    return statistics.median(values)
 
 
 def grouped(rounds: Mapping[int, float], replicas: int) -> Estimate:
@@ -99,7 +104,7 @@ def speedup(
 
     Returns:
         The ratio of the medians, and an interval from the rounds' ratios and the luck of both
-        sides' processes, widened to hold it.
+        sides' processes, widened to hold it, and by `MARGIN`.
 
     Raises:
         ValueError: no round has both.
@@ -117,7 +122,8 @@ def speedup(
         freedom = sum(count - 1 for count, _ in sides)
         pooled = math.sqrt(sum((c - 1) * s * s for c, s in sides) / freedom)
         luck = _student(freedom) * pooled * math.sqrt(sum(1 / c for c, _ in sides))
-    return _widened(ratios, ratio, luck)
+    found = _widened(ratios, ratio, luck)
+    return Estimate(ratio, found.low * (1 - MARGIN), found.high * (1 + MARGIN))
 
 
 def _spread(rounds: Mapping[int, float], replicas: int) -> float:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.settings import EvalSettings
-from edgekernelbench.evaluator.statistics import LEAST, estimate, median, speedup
+from edgekernelbench.evaluator.statistics import LEAST, MARGIN, estimate, median, speedup
 
 SETTLE_SECONDS = 0.0008
 """Pause after a block, longer than idle worker threads spin (`machinery.SPIN_SECONDS`)."""
@@ -281,4 +281,5 @@ class Meter:
         if len(own) < LEAST or estimate(list(own.values())).half_width > wanted:
             return False
         scored = [e for e in active if e.scored and e is not candidate]
-        return all(speedup(e.series.rounds, own).half_width <= wanted for e in scored)
+        widths = (speedup(e.series.rounds, own).half_width - MARGIN for e in scored)
+        return all(width <= wanted for width in widths)
