@@ -30,11 +30,12 @@ def evaluate(
     """Compile, check and time a kernel beside the baselines."""
     from edgekernelbench.cli.suite import find_workload
     from edgekernelbench.evaluator import Evaluator
+    from edgekernelbench.evaluator.task import as_task
     from edgekernelbench.targets.registry import find_target
 
     text = read_kernel(kernel)
     task = find_workload(workload)
-    with Evaluator(find_target(target)) as evaluator, evaluator.session(task) as session:
+    with Evaluator(find_target(target)) as evaluator, evaluator.session(as_task(task)) as session:
         evaluation = session.evaluate(text)
     if json:
         print_json(evaluation.model_dump(mode="json"))

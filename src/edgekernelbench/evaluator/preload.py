@@ -34,7 +34,7 @@ def run_side() -> None:
     import edgekernelbench.evaluator.runchild
     import edgekernelbench.evaluator.runners  # noqa: F401
 
-    execute._load_runtime()
+    execute.load_runtime()
 
 
 def ort_side() -> None:

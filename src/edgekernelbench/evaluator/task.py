@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from edgekernelbench.baselines.base import Materials, Port
 from edgekernelbench.evaluator.regions import Layout, Sealed, packed
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.correctness import Correctness as Comparison
+
+if TYPE_CHECKING:
+    from edgekernelbench.suite import Workload
 
 Arrays = dict[str, np.ndarray]
 
@@ -59,6 +62,12 @@ class EvalTask(Protocol):
     def compare(
         self, outputs: Mapping[str, np.ndarray], truth: Mapping[str, np.ndarray]
     ) -> Comparison: ...
+
+
+def as_task(workload: Workload) -> EvalTask:
+    """A workload as the evaluator sees it. (Type checkers do not match its cached properties with
+    the protocol's.)"""
+    return cast(EvalTask, workload)
 
 
 def ports(task: EvalTask) -> tuple[Port, ...]:

@@ -102,7 +102,7 @@ class Place:
 
     # ---- brackets
     def opener(self, index: int) -> int:
-        """The innermost bracket of the statement open before a token, or -1; unclosed ones count."""
+        """The innermost bracket of the statement open before a token, or -1; unclosed count too."""
         return self._opener(index, self.start)
 
     def opener_anywhere(self) -> int:

@@ -10,8 +10,8 @@ from edgekernelbench.ir.dtypes import DType
 DTYPES = frozenset(d.value for d in DType)
 
 RESERVED = DTYPES | frozenset(
-    ("if", "else", "and", "or", "not", "where", "return", "let", "seq", "each", "def", "template")
-    + ("reversed", "for", "parallel", "vectorize", "unroll")
+    "if else and or not where return let seq each def template reversed for parallel vectorize "
+    "unroll".split()
 )
 """Words that can be no names. The other words of the language (`table`, `layout`, ...) can."""
 
@@ -25,17 +25,17 @@ PIECE_WORDS = ("parallel", "vectorize", "unroll", "by")
 INFIX_WORDS = ("and", "or", "not", "if", "else", "where")
 
 DTYPE_ALIASES: dict[str, str | None] = {
-    **{word: "f16" for word in ("float16", "half", "fp16", "_Float16")},
-    **{word: "f32" for word in ("float32", "float", "fp32", "single", "float32_t")},
-    **{word: "f64" for word in ("float64", "double", "fp64")},
-    **{word: "s8" for word in ("int8", "i8", "int8_t", "char", "qint8")},
-    **{word: "u8" for word in ("uint8", "uint8_t", "uchar", "byte", "quint8")},
-    **{word: "s16" for word in ("int16", "i16", "int16_t", "short")},
-    **{word: "u16" for word in ("uint16", "uint16_t", "ushort")},
-    **{word: "s32" for word in ("int32", "i32", "int", "int32_t")},
-    **{word: "u32" for word in ("uint32", "uint32_t", "uint", "unsigned")},
-    **{word: "s64" for word in ("int64", "i64", "long", "int64_t")},
-    **{word: "bool" for word in ("boolean", "bool_", "i1", "b1", "u1")},
+    **dict.fromkeys(("float16", "half", "fp16", "_Float16"), "f16"),
+    **dict.fromkeys(("float32", "float", "fp32", "single", "float32_t"), "f32"),
+    **dict.fromkeys(("float64", "double", "fp64"), "f64"),
+    **dict.fromkeys(("int8", "i8", "int8_t", "char", "qint8"), "s8"),
+    **dict.fromkeys(("uint8", "uint8_t", "uchar", "byte", "quint8"), "u8"),
+    **dict.fromkeys(("int16", "i16", "int16_t", "short"), "s16"),
+    **dict.fromkeys(("uint16", "uint16_t", "ushort"), "u16"),
+    **dict.fromkeys(("int32", "i32", "int", "int32_t"), "s32"),
+    **dict.fromkeys(("uint32", "uint32_t", "uint", "unsigned"), "u32"),
+    **dict.fromkeys(("int64", "i64", "long", "int64_t"), "s64"),
+    **dict.fromkeys(("boolean", "bool_", "i1", "b1", "u1"), "bool"),
     **dict.fromkeys(("bf16", "bfloat16", "u64", "uint64", "uint64_t", "f8", "fp8", "s4", "int4")),
 }
 """Spellings of other languages; None for dtypes that the language does not have."""

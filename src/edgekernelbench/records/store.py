@@ -74,9 +74,7 @@ def find_records(folder: Path) -> Loaded:
     else:
         raise UsageError(f"{folder}: no such folder", "give the --out folder of an `ekb run`")
     if not paths:
-        raise UsageError(
-            f"{folder}: holds no {RECORDS}", "give the --out folder of an `ekb run`"
-        )
+        raise UsageError(f"{folder}: holds no {RECORDS}", "give the --out folder of an `ekb run`")
     loaded = [read_records(path) for path in paths]
     return Loaded(
         tuple(record for part in loaded for record in part.records),

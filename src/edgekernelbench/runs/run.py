@@ -15,6 +15,7 @@ from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
 from edgekernelbench.evaluator import EvalSettings, Evaluator, TaskSession
 from edgekernelbench.evaluator.environment import versions
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.records.schema import Record, Spent, Step, TaskFacts, record_id
 from edgekernelbench.records.store import RunStore
 from edgekernelbench.suite import TOLERANCE_VERSION, Workload
@@ -88,7 +89,7 @@ def run(
         todo = [(w, e) for w, e in plan if _id(config, w, e) not in earlier]
         for number, (workload, epoch) in enumerate(todo, len(plan) - len(todo) + 1):
             observer.attempt_begins(workload, number, len(plan))
-            with evaluator.session(workload) as session:
+            with evaluator.session(as_task(workload)) as session:
                 record = _attempt(config, store, session, workload, epoch, observer)
             store.append(record)
             observer.attempt_ends(record, False)
@@ -127,6 +128,7 @@ def _attempt(
     device = Device(session.evaluate, budget, store.keep_kernel, on_step=observer.step)
     answer, broken = _work(config.agent, Task(workload, config.target), device, seed)
     spent = budget.spent
+    session.redraw()  # the verdict stands on inputs that the agent's own evaluations never saw
     evaluation = None if answer.kernel is None else session.evaluate(answer.kernel)
     if evaluation is not None and evaluation.kernel_hash is not None and answer.kernel is not None:
         store.keep_kernel(evaluation.kernel_hash, answer.kernel)
@@ -185,5 +187,3 @@ def task_facts(workload: Workload, target: Target) -> TaskFacts:
         tolerance_version=TOLERANCE_VERSION,
         target=target.name,
     )
-
-

@@ -40,9 +40,9 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def geometric_mean(values: Sequence[float], seed: int = 0, draws: int = 2000) -> tuple[
-    float, float, float
-]:
+def geometric_mean(
+    values: Sequence[float], seed: int = 0, draws: int = 2000
+) -> tuple[float, float, float]:
     """Geometric mean of positive values with a 95 % bootstrap interval over the values.
 
     Raises:

@@ -46,7 +46,7 @@ def aligned_copy(array: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=1)
-def _load_runtime() -> None:
+def load_runtime() -> None:
     """Makes TVM's run-time library available without importing the `tvm` package."""
     if "tvm" in sys.modules:
         return
@@ -81,7 +81,7 @@ class LoadedKernel:
 
     def __init__(self, folder: Path) -> None:
         self.manifest = Manifest.model_validate_json((folder / "manifest.json").read_text())
-        _load_runtime()
+        load_runtime()
         import tvm_ffi
 
         self._module = tvm_ffi.load_module(str((folder / self.manifest.library).resolve()))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edgekernelbench.compilers.tvm.execute import _load_runtime, _usable
+from edgekernelbench.compilers.tvm.execute import load_runtime, _usable
 from edgekernelbench.compilers.tvm.relax_build import LIBRARY, RelaxInterface
 
 _CPU, _POOLED = 1, 2
@@ -22,7 +22,7 @@ class LoadedRelax:
     """A model in a folder, with the names of its arguments."""
 
     def __init__(self, folder: Path, interface: RelaxInterface) -> None:
-        _load_runtime()
+        load_runtime()
         import tvm_ffi
 
         self._interface = interface
