@@ -22,13 +22,14 @@ def check(
     """Parse and verify a kernel; with --target check its schedule and memory layers too."""
     from edgekernelbench.cli.suite import find_workload
     from edgekernelbench.evaluator.static import static_check
+    from edgekernelbench.evaluator.task import as_task
     from edgekernelbench.ir.diagnostics import render
     from edgekernelbench.targets.registry import find_target
 
     text = read_kernel(kernel)
     result = static_check(
         text,
-        None if workload is None else find_workload(workload),
+        None if workload is None else as_task(find_workload(workload)),
         None if target is None else find_target(target),
     )
     if json:

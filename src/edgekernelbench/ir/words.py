@@ -9,10 +9,8 @@ from edgekernelbench.ir.dtypes import DType
 
 DTYPES = frozenset(d.value for d in DType)
 
-RESERVED = DTYPES | frozenset(
-    "if else and or not where return let seq each def template reversed for parallel vectorize "
-    "unroll".split()
-)
+_KEYWORDS = "if else and or not where return let seq each def template reversed for"
+RESERVED = DTYPES | frozenset(f"{_KEYWORDS} parallel vectorize unroll".split())
 """Words that can be no names. The other words of the language (`table`, `layout`, ...) can."""
 
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")

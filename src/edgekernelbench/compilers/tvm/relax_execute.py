@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edgekernelbench.compilers.tvm.execute import load_runtime, _usable
+from edgekernelbench.compilers.tvm.execute import _usable, load_runtime
 from edgekernelbench.compilers.tvm.relax_build import LIBRARY, RelaxInterface
 
 _CPU, _POOLED = 1, 2
