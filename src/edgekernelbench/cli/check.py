@@ -15,11 +15,11 @@ def check(
         str | None, typer.Option("--workload", help="Also compare the header with this task's.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", help="Also lower schedule and memory layers for it.")
-    ] = None,
+        str, typer.Option("--target", help="Whose schedule and memory layers are checked.")
+    ] = "llvm",
     json: JsonOption = False,
 ) -> None:
-    """Parse and verify a kernel; with --target check its schedule and memory layers too."""
+    """Parse and verify a kernel, and check the layers that apply to a target."""
     from edgekernelbench.cli.suite import find_workload
     from edgekernelbench.evaluator.static import static_check
     from edgekernelbench.evaluator.task import as_task
@@ -30,7 +30,7 @@ def check(
     result = static_check(
         text,
         None if workload is None else as_task(find_workload(workload)),
-        None if target is None else find_target(target),
+        find_target(target),
     )
     if json:
         print_json(

@@ -40,17 +40,18 @@ def evaluate(
     if json:
         print_json(evaluation.model_dump(mode="json"))
     else:
-        _print(evaluation)
+        _print(evaluation, "stdin" if kernel == "-" else kernel)
     if evaluation.status is not EvaluationStatus.CORRECT:
         raise typer.Exit(1)
 
 
-def _print(evaluation: Evaluation) -> None:
+def _print(evaluation: Evaluation, name: str) -> None:
     colour = "green" if evaluation.status is EvaluationStatus.CORRECT else "red"
     out.print(f"[bold {colour}]{evaluation.status.value}[/]  {evaluation.workload}", end="")
     out.print(f"  {evaluation.message}" if evaluation.message else "", markup=False)
     for diagnostic in evaluation.diagnostics:
-        out.print(diagnostic.get("rendered") or diagnostic["message"], markup=False)
+        text = diagnostic.get("rendered") or diagnostic["message"]
+        out.print(text.replace("--> kernel:", f"--> {name}:"), markup=False, soft_wrap=True)
     performance = evaluation.performance
     if performance is None:
         return

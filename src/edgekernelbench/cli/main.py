@@ -7,7 +7,7 @@ import sys
 import typer
 
 from edgekernelbench.cli import check, devices, evaluate, explain, run, score, suite
-from edgekernelbench.cli.common import fail
+from edgekernelbench.cli.common import err, fail
 from edgekernelbench.errors import UsageError
 
 app = typer.Typer(
@@ -34,4 +34,5 @@ def main() -> None:
         fail(error)
         sys.exit(2)
     except KeyboardInterrupt:
+        err.print("interrupted; finished attempts are kept, `ekb run --resume` goes on")
         sys.exit(130)

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
-from edgekernelbench.cli.common import TargetOption, err, out
+from edgekernelbench.cli.common import JsonOption, TargetOption, err, out, print_json
 from edgekernelbench.cli.tables import record_row, score_tables
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import Record, Spent, Step
@@ -23,13 +24,15 @@ def run(
     target: TargetOption = "llvm",
     subset: Annotated[str, typer.Option(help="quick, agent, heldout or all.")] = "quick",
     workload: Annotated[
-        list[str] | None, typer.Option("--workload", help="Only this one; repeatable.")
+        list[str] | None,
+        typer.Option("--workload", help="This one in place of a subset; repeatable."),
     ] = None,
     evals: Annotated[int, typer.Option(min=1, help="Evaluations an attempt may use.")] = 32,
     seconds: Annotated[float | None, typer.Option(help="Seconds an attempt may use.")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Run an agent over a subset and score it."""
     from edgekernelbench.agents.registry import make_agent
@@ -57,6 +60,11 @@ def run(
         raise UsageError(f"subset {subset!r} is empty", "`ekb suite stats` shows what there is")
     with Evaluator(config.target, settings=config.settings) as evaluator, _Display() as display:
         records = run_core(config, out_folder, resume, evaluator, display)
+    if display.fresh == 0:
+        err.print("nothing was left to do: every attempt of this run had finished")
+    if json:
+        print_json(score(records))
+        return
     for table in score_tables(score(records)):
         out.print(table)
     out.print(f"records: {out_folder}/records.jsonl   scores again: ekb score {out_folder}")
@@ -68,7 +76,7 @@ class _Display:
     def __init__(self) -> None:
         self._live = Live(console=err, refresh_per_second=4, transient=True)
         self._began = time.monotonic()
-        self._fresh = 0
+        self.fresh = 0
         self._line = ""
         self._evaluations = 0
         self._header_shown = False
@@ -83,10 +91,12 @@ class _Display:
     def attempt_begins(self, workload: Workload, number: int, total: int) -> None:
         self._evaluations = 0
         left = ""
-        if self._fresh:
-            each = (time.monotonic() - self._began) / self._fresh
+        if self.fresh:
+            each = (time.monotonic() - self._began) / self.fresh
             left = f", about {each * (total - number + 1) / 60:.1f} min left"
         self._line = f"[{number}/{total}{left}] {workload.id}"
+        if not err.is_terminal:
+            err.print(self._line, markup=False)
         self._show("")
 
     def step(self, step: Step) -> None:
@@ -95,7 +105,7 @@ class _Display:
         self._show(f": {self._evaluations} evaluations{time_text}")
 
     def attempt_ends(self, record: Record, resumed: bool) -> None:
-        self._fresh += not resumed
+        self.fresh += not resumed
         row = record_row(record)
         table = Table.grid(padding=(0, 2))
         for width in (38, 13, 9, 15, 7, 7):
@@ -107,4 +117,4 @@ class _Display:
         err.print(table)
 
     def _show(self, rest: str) -> None:
-        self._live.update(self._line + rest)
+        self._live.update(escape(self._line + rest))

@@ -13,7 +13,7 @@ CONSTANT_STAGE = Rule("E404", "a stage that reads only constants is computed bef
 # ---- schedule: loops
 AXES = Rule("E410", "`loops` lists every axis of the stage, reduction axes too, and no other")
 LAST_PIECE = Rule("E411", "the last piece of an axis has no `by`; all pieces before it have one")
-STEP = Rule("E412", "a step is smaller than what it cuts")
+STEP = Rule("E412", "a step is at most the range that it cuts")
 LABEL = Rule("E413", "every loop of a nest has a name of its own")
 PARALLEL = Rule("E414", "`parallel` marks the outermost loops of a nest, spatial, not placed ones")
 VECTORIZE = Rule("E415", "`vectorize` marks the innermost loop, a last piece, once per nest")

@@ -73,6 +73,10 @@ def find_records(folder: Path) -> Loaded:
         paths = sorted(folder.rglob(RECORDS))
     else:
         raise UsageError(f"{folder}: no such folder", "give the --out folder of an `ekb run`")
+    if not paths and folder.is_dir() and any(folder.rglob(SETTINGS)):
+        raise UsageError(
+            f"{folder}: a run without a finished attempt so far", "go on with `ekb run --resume`"
+        )
     if not paths:
         raise UsageError(f"{folder}: holds no {RECORDS}", "give the --out folder of an `ekb run`")
     loaded = [read_records(path) for path in paths]
@@ -184,13 +188,24 @@ def _check_settings(path: Path, settings: dict[str, Any], resume: bool) -> None:
         stored = json.loads(path.read_text())
     except ValueError as error:
         raise UsageError(f"{path}: not readable as JSON", "choose another --out") from error
-    differ = sorted(k for k in stored.keys() | settings.keys() if stored.get(k) != settings.get(k))
+    there, now = _leaves(stored), _leaves(settings)
+    differ = sorted(k for k in there.keys() | now.keys() if there.get(k) != now.get(k))
     if differ:
-        lines = ", ".join(f"{k}: {stored.get(k)!r} there, {settings.get(k)!r} now" for k in differ)
+        lines = ", ".join(f"{k}: {there.get(k)!r} there, {now.get(k)!r} now" for k in differ)
         raise UsageError(
             f"{path.parent}: holds a run with other settings ({lines})",
             "resume with the same settings, or choose another --out",
         )
+
+
+def _leaves(value: Any, name: str = "") -> dict[str, Any]:
+    """Settings by dotted name, down to single values and lists."""
+    if not isinstance(value, dict):
+        return {name: value}
+    out: dict[str, Any] = {}
+    for key, inner in value.items():
+        out |= _leaves(inner, f"{name}.{key}" if name else key)
+    return out
 
 
 def _mend(path: Path) -> list[str]:

@@ -12,6 +12,9 @@ from edgekernelbench.records.schema import Record
 from edgekernelbench.scores.statistics import geometric_mean, pass_at_k, wilson
 
 THRESHOLDS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
+_LEAST_FOR_INTERVAL = 6
+"""A bootstrap over fewer tasks than this gives little more than their extremes."""
+
 GROUPINGS: dict[str, Callable[[Record], str]] = {
     "by_level": lambda r: str(r.task.level),
     "by_family": lambda r: r.task.family,
@@ -144,7 +147,10 @@ def _geomean(
         own = [_speedups(r)[baseline][0] for r in attempts if baseline in _speedups(r)]
         if own:
             values.append(geometric_mean(own, draws=1)[0])
-    return geometric_mean(values) if values else (None, None, None)
+    if not values:
+        return None, None, None
+    mean, low, high = geometric_mean(values)
+    return (mean, low, high) if len(values) >= _LEAST_FOR_INTERVAL else (mean, None, None)
 
 
 def _speedups(record: Record) -> dict[str, tuple[float, float]]:
