@@ -102,7 +102,9 @@ class LoopsResolver:
                 step = self.numbers.step(piece.step) or 1
                 if step > left[axis] and not self.placed:
                     message = f"step {step} of `{axis.name}` is larger than {left[axis]}, its range"
-                    help = [f"use up to {left[axis]}; it is divided by {divisors(left[axis])}"]
+                    help = [
+                        f"at most {left[axis]}; divisors of {left[axis]} are {divisors(left[axis])}"
+                    ]
                     self.report.error(rules.STEP, message, piece.span, help)
                 left[axis] = min(step, left[axis])
             out.append(step)
