@@ -116,7 +116,9 @@ class FunctionEmitter:
         value = emitter.emit(store.value, unfenced=accumulation(store))
         value = emitter.stored(value, store.value.dtype, store.tensor)
         plain = ExpressionEmitter(self._scope, place)
-        indices = self._scope.indices(store.tensor, [plain.emit(i) for i in store.indices])
+        indices = self._scope.indices(
+            store.tensor, [plain.index(plain.emit(i)) for i in store.indices]
+        )
         place.out.append(tirx.BufferStore(self._scope.buffers[store.tensor.name], value, indices))
 
 

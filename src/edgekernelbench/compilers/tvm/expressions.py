@@ -101,6 +101,12 @@ class ExpressionEmitter:
         loaded = tirx.BufferLoad(slot, [lane])
         return tirx.NE(loaded, tirx.IntImm("uint8", 0)) if dtype == "bool" else loaded
 
+    def index(self, value: TExpr) -> TExpr:
+        """An index that TVM cannot misread: its simplifier, which only looks at indices, takes
+        u32 arithmetic for arithmetic that does not wrap, and drops clamps that it then thinks idle.
+        """
+        return self.keep(value) if _wraps(value) else value
+
     def emit(self, expr: core.Expr, unfenced: core.Binary | None = None) -> TExpr:
         """TIR of ``expr``. Products right under ``unfenced`` may be contracted in any case."""
         order = unique_nodes(expr)
@@ -160,6 +166,7 @@ class ExpressionEmitter:
                 raise TypeError(f"{type(node).__name__} in a loop program")
 
     def _load(self, tensor: core.Tensor, indices: list[TExpr]) -> TExpr:
+        indices = [self.index(value) for value in indices]
         value = tirx.BufferLoad(
             self._scope.buffers[tensor.name], self._scope.indices(tensor, indices)
         )
@@ -287,6 +294,20 @@ def _may_fall(value: TExpr) -> bool:
 
     tvm_ffi.structural_walk(value, ((tirx.Sub, tirx.Mul), look))
     return found[0]
+
+
+def _wraps(value: TExpr) -> bool:
+    """Whether u32 values take part in an index."""
+    found = [False]
+
+    def look(node: tirx.Cast) -> None:
+        found[0] = found[0] or "uint32" in (
+            scalars.dtype_name(node),
+            scalars.dtype_name(node.value),
+        )
+
+    tvm_ffi.structural_walk(value, (tirx.Cast, look))
+    return found[0] or scalars.dtype_name(value) == "uint32"
 
 
 def _modulo_by_remainder(a: TExpr, b: TExpr) -> TExpr:

@@ -1,0 +1,47 @@
+"""Indices computed from data: clamps that the lowering adds must survive TVM's simplifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgekernelbench.compilers.tvm import TvmCompiler
+from edgekernelbench.compilers.tvm.execute import LoadedKernel, aligned_copy, aligned_empty
+from edgekernelbench.ir.check import check_text
+from edgekernelbench.ir.interpret import interpret
+from edgekernelbench.targets.host import host_target
+
+READS = [
+    "pad(x[i[p] - 1], 9)",
+    "pad(x[i[p] + 1], 9)",
+    "pad(x[i[p] - 2], x[0])",
+    "pad(x[29 - i[p]], 9)",
+    "x[i[p] - 1] if 1 <= i[p] < 30 else 9",
+    "x[i[p] - 1] if 0 <= i[p] - 1 < 30 else 9",
+    "edge(x[i[p] - 1])",
+    "x[clamp(i[p], 0, 29)]",
+]
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("dtype", ["s32", "s16", "s64"])
+@pytest.mark.parametrize("vector", ["", "schedule for cpu { loops y (p by 8, vectorize p) }"])
+def test_guarded_reads_at_data(read: str, dtype: str, vector: str, tmp_path: Path) -> None:
+    text = f"""kernel k[L=30](i: {dtype}[L], x: s32[L]) -> (y: s32[L]) {{
+  compute {{ y[p] = {read} }}
+  {vector}
+}}"""
+    checked = check_text(text)
+    assert checked.kernel is not None
+    assert checked.program is not None
+    built = TvmCompiler().compile(checked.kernel, checked.program, host_target(), tmp_path)
+    assert built.artifact is not None, built.diagnostics
+    numpy = checked.program.inputs[0].dtype.numpy
+    index = np.arange(30).astype(numpy)
+    index[3], index[4], index[5] = np.iinfo(numpy).max, np.iinfo(numpy).min, -1
+    inputs = {"i": index, "x": np.arange(100, 130, dtype=np.int32)}
+    outputs = {"y": aligned_empty((30,), np.dtype(np.int32))}
+    LoadedKernel(tmp_path).bind({k: aligned_copy(v) for k, v in inputs.items()}, {}, outputs)()
+    np.testing.assert_array_equal(outputs["y"], interpret(checked.program, inputs, "declared")["y"])
