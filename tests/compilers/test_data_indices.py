@@ -26,7 +26,7 @@ READS = [
 
 
 @pytest.mark.parametrize("read", READS)
-@pytest.mark.parametrize("dtype", ["s32", "s16", "s64"])
+@pytest.mark.parametrize("dtype", ["s32", "s16"])
 @pytest.mark.parametrize("vector", ["", "schedule for cpu { loops y (p by 8, vectorize p) }"])
 def test_guarded_reads_at_data(read: str, dtype: str, vector: str, tmp_path: Path) -> None:
     text = f"""kernel k[L=30](i: {dtype}[L], x: s32[L]) -> (y: s32[L]) {{
