@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from edgekernelbench.cli.main import app, main
 from edgekernelbench.errors import UsageError
+from tests.factories import record
 
 GOOD = """kernel k[N=8](x: f32[N]) -> (y: f32[N]) {
   compute { y[i] = x[i] * 2 }
@@ -110,3 +111,44 @@ def test_commands_that_cannot_be_carried_out_exit_with_2_and_one_line(
     assert text.startswith("error: ")
     assert "Traceback" not in text
     assert "help: " in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 200_000,
+        '{"[/red]": 1, "version": 1}',
+        '{"version": 1, "task": {"family": "\\ud800"}}',
+        "garbage",
+        "null",
+    ],
+)
+def test_a_file_without_a_readable_record_is_refused_in_one_line(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "records.jsonl").write_text(line + "\n")
+    monkeypatch.setattr("sys.argv", ["ekb", "score", str(tmp_path)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert "holds no readable record" in capsys.readouterr().err
+
+
+def test_names_in_records_are_not_markup(tmp_path: Path) -> None:
+    text = record(family="[/red]").model_dump_json()
+    (tmp_path / "records.jsonl").write_text(f"{text}\nbroken [/red]\n")
+    code, output, error = _run("score", str(tmp_path))
+    assert (code, error) == (0, None)
+    assert "[/red]" in output
+
+
+def test_an_unwritable_cache_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EDGEKERNELBENCH_CACHE", "/dev/null/x")
+    monkeypatch.setattr("sys.argv", ["ekb", "eval", "-", "--workload", "gelu_erf__02"])
+    monkeypatch.setattr("edgekernelbench.cli.evaluate.read_kernel", lambda _: GOOD)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert "EDGEKERNELBENCH_CACHE" in capsys.readouterr().err

@@ -36,6 +36,8 @@ def read_kernel(argument: str) -> str:
     """
     try:
         if argument == "-":
+            if sys.stdin is None:
+                raise UsageError("-: standard input is closed", "give a kernel file")
             data = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:
             with Path(argument).open("rb") as file:
@@ -48,7 +50,7 @@ def read_kernel(argument: str) -> str:
     if len(data) > _MAX_BYTES:
         raise UsageError(f"{argument}: larger than {_MAX_BYTES >> 20} MiB", "this is no kernel")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{argument}: not UTF-8 text", "save it as UTF-8") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import typer
@@ -28,10 +29,18 @@ app.command("score")(score.score)
 
 def main() -> None:
     """Entry point: exit code 0 done and right, 1 not right, 2 cannot be carried out."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter gets an escape
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except UsageError as error:
         fail(error)
+        sys.exit(2)
+    except OSError as error:
+        fail(
+            UsageError(f"{error.filename or 'output'}: {error.strerror}", "see that it can be used")
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         err.print("interrupted; finished attempts are kept, `ekb run --resume` goes on")

@@ -44,6 +44,8 @@ def run(
     from edgekernelbench.suite import load_suite
     from edgekernelbench.targets.registry import find_target
 
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise UsageError(f"--seconds {seconds}: not a time", "give a positive number of seconds")
     chosen = [find_workload(w) for w in workload] if workload else load_suite().subset(subset)
     config = RunConfig(
         agent=make_agent(agent),
@@ -67,7 +69,9 @@ def run(
         return
     for table in score_tables(score(records)):
         out.print(table)
-    out.print(f"records: {out_folder}/records.jsonl   scores again: ekb score {out_folder}")
+    out.print(
+        f"records: {out_folder}/records.jsonl   scores again: ekb score {out_folder}", markup=False
+    )
 
 
 class _Display:
@@ -113,7 +117,7 @@ class _Display:
         if not self._header_shown:
             table.add_row("workload", "status", "time", "best", "tvm", "ort", style="bold")
             self._header_shown = True
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
         err.print(table)
 
     def _show(self, rest: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from edgekernelbench.cli.common import JsonOption, err, out, print_json
 from edgekernelbench.cli.tables import score_tables
@@ -13,7 +14,9 @@ from edgekernelbench.cli.tables import score_tables
 
 def score(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The --out folder of a run.")],
-    k: Annotated[list[int] | None, typer.Option("--k", help="k of Correct@k; repeatable.")] = None,
+    k: Annotated[
+        list[int] | None, typer.Option("--k", min=1, help="k of Correct@k; repeatable.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Score the records of a run."""
@@ -22,7 +25,7 @@ def score(
 
     loaded = find_records(folder)
     for problem in loaded.problems:
-        err.print(f"[yellow]warning:[/] {problem}", soft_wrap=True, markup=True)
+        err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
     result: dict[str, Any] = compute(loaded.records, sorted(set(k or [1])))
     if json:
         print_json(result)

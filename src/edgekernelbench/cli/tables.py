@@ -55,7 +55,7 @@ def score_tables(result: dict[str, Any]) -> Iterator[Table]:
         table.add_column("geomean tvm", justify="right")
         for name, group in result[key].items():
             table.add_row(
-                name,
+                escape(name),
                 share(group["correct_at"]["1"]),
                 share(group["fast_at"]["best"]["1.0"]),
                 _times(group["geomean_speedup"].get("best")),
@@ -82,7 +82,7 @@ def _headline(result: dict[str, Any]) -> Table:
         low, high = result["geomean_interval"][name][0], result["geomean_interval"][name][1]
         interval = "" if low is None else f" [{low:.2f}, {high:.2f}]"
         table.add_row(
-            name,
+            escape(name),
             share(at["1.0"]),
             share(at["1.0"]["by_median"]),
             share(at["2.0"]),

@@ -71,7 +71,7 @@ class Evaluator:
             known = ", ".join(self.machinery.baselines)
             raise UsageError(f"no baseline {unknown[0]!r}", f"there are {known}")
         self.cores = choose_cores(threads)
-        self.cache_dir = cache_dir or default_cache()
+        self.cache_dir = _writable(cache_dir or default_cache())
         self._servers = {name: ForkServer(spec) for name, spec in self.machinery.servers.items()}
         self.builder = Builder(
             self._servers["compile"], self.machinery, self.target, self.settings, self.cache_dir
@@ -195,3 +195,21 @@ def evaluate(
     """
     with Evaluator(target, settings=settings) as evaluator:
         return evaluator.evaluate(kernel_text, workload)
+
+
+def _writable(folder: Path) -> Path:
+    """The folder, made if it is missing.
+
+    Raises:
+        UsageError: if nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: the cache folder cannot be written ({error.strerror})",
+            "set EDGEKERNELBENCH_CACHE to a folder that can",
+        ) from error
+    return folder

@@ -113,6 +113,9 @@ class Performance(_Stored):
     interval_reached: bool
 
 
+_LARGEST = 1e12
+"""Microseconds, or a ratio of them, that no measurement of ours can reach (eleven days)."""
+
 BaselineStatus = Literal["measured", "unavailable", "failed", "wrong_result"]
 
 
@@ -155,6 +158,8 @@ class BaselineResult(_Stored):
             self.speedup, self.speedup_low, self.speedup_high,
         )  # fmt: skip
         measured = self.status == "measured"
+        if any(n is not None and not 0 < n < _LARGEST for n in numbers):
+            raise ValueError("times and speed-ups are positive, and not astronomic")
         if measured and any(n is None for n in numbers):
             raise ValueError("a measured baseline needs all its figures")
         if not measured and (any(n is not None for n in numbers) or self.samples_us):

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import RECORD_VERSION, Record
@@ -52,7 +51,8 @@ def read_records(path: Path) -> Loaded:
                     "update edgekernelbench",
                 )
             record = Record.model_validate(data)
-        except (ValueError, ValidationError) as error:
+            record.model_dump_json()  # lone surrogates parse, but can never be written again
+        except (ValueError, RecursionError) as error:
             problems.append(f"{where}: not a complete record, skipped ({_first_line(error)})")
             continue
         if record.id in records:
@@ -70,7 +70,7 @@ def find_records(folder: Path) -> Loaded:
     if folder.is_file():
         paths = [folder]
     elif folder.is_dir():
-        paths = sorted(folder.rglob(RECORDS))
+        paths = sorted(path for path in folder.rglob(RECORDS) if path.is_file())
     else:
         raise UsageError(f"{folder}: no such folder", "give the --out folder of an `ekb run`")
     if not paths and folder.is_dir() and any(folder.rglob(SETTINGS)):
@@ -80,6 +80,12 @@ def find_records(folder: Path) -> Loaded:
     if not paths:
         raise UsageError(f"{folder}: holds no {RECORDS}", "give the --out folder of an `ekb run`")
     loaded = [read_records(path) for path in paths]
+    if not any(part.records for part in loaded):
+        problems = [problem for part in loaded for problem in part.problems]
+        raise UsageError(
+            f"{folder}: holds no readable record" + (f" ({problems[0]})" if problems else ""),
+            "give the --out folder of an `ekb run`",
+        )
     return Loaded(
         tuple(record for part in loaded for record in part.records),
         tuple(problem for part in loaded for problem in part.problems),
@@ -186,8 +192,12 @@ def _check_settings(path: Path, settings: dict[str, Any], resume: bool) -> None:
         )
     try:
         stored = json.loads(path.read_text())
-    except ValueError as error:
-        raise UsageError(f"{path}: not readable as JSON", "choose another --out") from error
+        if not isinstance(stored, dict):
+            raise ValueError("no object")
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{path}: does not hold a run's settings", "choose another --out"
+        ) from error
     there, now = _leaves(stored), _leaves(settings)
     differ = sorted(k for k in there.keys() | now.keys() if there.get(k) != now.get(k))
     if differ:
