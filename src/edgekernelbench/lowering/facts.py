@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
@@ -107,7 +108,7 @@ class _Counter:
     def _reads_data(self, expr: Expr) -> bool:
         return any(
             isinstance(node, core.Load) or (isinstance(node, core.VarRef) and node.var in self.data)
-            for node in core.walk(expr)
+            for node in _distinct(expr)
         )
 
     def _share(self, cond: Expr) -> float:
@@ -120,9 +121,13 @@ class _Counter:
         return 0.5
 
     def _expr(self, expr: Expr, times: float) -> None:
+        seen: set[int] = set()
         stack = [expr]
         while stack:
             node = stack.pop()
+            if id(node) in seen:  # shared: computed once
+                continue
+            seen.add(id(node))
             match node:
                 case core.Load(tensor=tensor, indices=indices):
                     self._traffic(tensor).read += times * tensor.dtype.bytes
@@ -139,12 +144,24 @@ class _Counter:
     def _indices(self, indices: tuple[Expr, ...], times: float) -> None:
         """Indices may read data themselves; their arithmetic is not counted."""
         for index in indices:
-            for node in core.walk(index):
+            for node in _distinct(index):
                 if isinstance(node, core.Load):
                     self._traffic(node.tensor).read += times * node.tensor.dtype.bytes
 
     def _traffic(self, tensor: Tensor) -> Traffic:
         return self.facts.traffic.setdefault(tensor.name, Traffic(tensor))
+
+
+def _distinct(expr: Expr) -> Iterator[Expr]:
+    """The expression and its subexpressions, each shared one once: trees may be exponential."""
+    seen: set[int] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(core.children(node))
 
 
 def workspace_bytes(function: nest.Function, threads: int) -> int:
