@@ -334,6 +334,25 @@ def walk(expr: Expr) -> Iterator[Expr]:
         stack.extend(reversed(children(top)))
 
 
+def unique_nodes(expr: Expr) -> list[Expr]:
+    """Every node of the expression once, children before parents.
+
+    Shared nodes are visited once, so that a graph which is a huge tree in disguise stays small.
+    """
+    seen: set[int] = set()
+    order: list[Expr] = []
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(children(node)))
+    return order
+
+
 def identity(op: ReduceOp, dtype: DType) -> int | float | bool:
     """The value of an empty reduction, for the dtype of the body (argmax: see `Reduce`)."""
     if op in ("any", "all"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
@@ -108,7 +107,7 @@ class _Counter:
     def _reads_data(self, expr: Expr) -> bool:
         return any(
             isinstance(node, core.Load) or (isinstance(node, core.VarRef) and node.var in self.data)
-            for node in _distinct(expr)
+            for node in core.unique_nodes(expr)
         )
 
     def _share(self, cond: Expr) -> float:
@@ -144,24 +143,12 @@ class _Counter:
     def _indices(self, indices: tuple[Expr, ...], times: float) -> None:
         """Indices may read data themselves; their arithmetic is not counted."""
         for index in indices:
-            for node in _distinct(index):
+            for node in core.unique_nodes(index):
                 if isinstance(node, core.Load):
                     self._traffic(node.tensor).read += times * node.tensor.dtype.bytes
 
     def _traffic(self, tensor: Tensor) -> Traffic:
         return self.facts.traffic.setdefault(tensor.name, Traffic(tensor))
-
-
-def _distinct(expr: Expr) -> Iterator[Expr]:
-    """The expression and its subexpressions, each shared one once: trees may be exponential."""
-    seen: set[int] = set()
-    stack = [expr]
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            stack.extend(core.children(node))
 
 
 def workspace_bytes(function: nest.Function, threads: int) -> int:

@@ -39,10 +39,6 @@ class Search:
         self._best_time = math.inf
         self._tried: dict[str, int] = {}
 
-    @property
-    def best_time(self) -> float:
-        return self._best_time
-
     def proposals(self, patience: int = 200) -> Iterator[tuple[str, dict[str, Choice]]]:
         """Reason and state, until nothing new is found within ``patience`` draws."""
         for reason, state in self._openings():

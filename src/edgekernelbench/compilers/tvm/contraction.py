@@ -48,25 +48,6 @@ def statements(body: nest.Stmt) -> Iterator[nest.Stmt]:
                 pass
 
 
-def unique_nodes(expr: core.Expr) -> list[core.Expr]:
-    """Every node of the expression once, children before parents.
-
-    Shared nodes are visited once, so that a graph which is a huge tree in disguise stays small.
-    """
-    seen: set[int] = set()
-    order: list[core.Expr] = []
-    stack: list[tuple[core.Expr, bool]] = [(expr, False)]
-    while stack:
-        node, expanded = stack.pop()
-        if expanded:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(core.children(node)))
-    return order
-
-
 def becomes_integer(node: core.Expr) -> TypeGuard[core.Cast]:
     return isinstance(node, core.Cast) and node.arg.dtype.is_float and not node.dtype.is_float
 
@@ -95,10 +76,10 @@ def find_fences(functions: tuple[nest.Function, ...]) -> FenceSet:
                     lets[var.uid] = value
                 case _:
                     continue
-            pending += [n.arg for n in unique_nodes(value) if becomes_integer(n)]
+            pending += [n.arg for n in core.unique_nodes(value) if becomes_integer(n)]
     found = FenceSet()
     while pending:
-        for node in unique_nodes(pending.pop()):
+        for node in core.unique_nodes(pending.pop()):
             match node:
                 case core.Load(tensor=tensor) if tensor.dtype.is_float:
                     if tensor.name not in found.tensors:

@@ -6,7 +6,6 @@ of vector statements would block a compile child for minutes. So the size is cou
 
 from __future__ import annotations
 
-from edgekernelbench.compilers.tvm.contraction import unique_nodes
 from edgekernelbench.compilers.tvm.rules import UNROLLED_CODE, WIDE_VECTOR
 from edgekernelbench.ir import core
 from edgekernelbench.ir.diagnostics import Diagnostic
@@ -46,7 +45,7 @@ def unfolded_operations(body: nest.Stmt, vector_bits: int) -> int:
 def _registers(value: core.Expr, lanes: int, vector_bits: int) -> int:
     """Operations that one evaluation of ``value`` takes."""
     total = 1
-    for node in unique_nodes(value):
+    for node in core.unique_nodes(value):
         if not isinstance(node, (core.Const, core.VarRef)):
             weight = 12 if isinstance(node, core.Call) else 1
             total += weight * -(-lanes * node.dtype.bytes * 8 // vector_bits)

@@ -17,7 +17,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from edgekernelbench.compilers.tvm import scalars
-from edgekernelbench.compilers.tvm.contraction import becomes_integer, unique_nodes
+from edgekernelbench.compilers.tvm.contraction import becomes_integer
 from edgekernelbench.compilers.tvm.intrinsics import call_intrinsic
 from edgekernelbench.compilers.tvm.powers import power
 from edgekernelbench.compilers.tvm.scalars import TExpr, tvm_dtype
@@ -109,7 +109,7 @@ class ExpressionEmitter:
 
     def emit(self, expr: core.Expr, unfenced: core.Binary | None = None) -> TExpr:
         """TIR of ``expr``. Products right under ``unfenced`` may be contracted in any case."""
-        order = unique_nodes(expr)
+        order = core.unique_nodes(expr)
         uses = Counter(id(child) for node in order for child in core.children(node))
         fences = self._fences(order, unfenced)
         values: dict[int, TExpr] = {}
@@ -131,7 +131,7 @@ class ExpressionEmitter:
         if self._fenced:
             roots: Iterable[list[core.Expr]] = (order,)
         else:
-            roots = (unique_nodes(n.arg) for n in order if becomes_integer(n))
+            roots = (core.unique_nodes(n.arg) for n in order if becomes_integer(n))
         free = set() if unfenced is None else {id(unfenced.left), id(unfenced.right)}
         return {
             id(node)
