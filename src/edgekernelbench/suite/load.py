@@ -1,4 +1,4 @@
-"""The packaged tables as a `Suite`. Loading reads two CSV files and imports no pattern."""
+"""The packaged tables as a `Suite`: two CSV files a family. Loading imports no pattern."""
 
 from __future__ import annotations
 
@@ -66,17 +66,20 @@ def _count(keys: Iterable[str]) -> dict[str, int]:
 @cache
 def load_suite() -> Suite:
     """The packaged suite."""
-    definitions = {row["pattern_id"]: _definition(row) for row in _rows("patterns.csv")}
+    definitions = {row["pattern_id"]: _definition(row) for row in _rows("patterns")}
     workloads = {
         row["workload_id"]: _workload(row, definitions[row["pattern_id"]])
-        for row in _rows("workloads.csv")
+        for row in _rows("workloads")
     }
     return Suite(MappingProxyType(definitions), MappingProxyType(workloads))
 
 
-def _rows(name: str) -> Iterable[dict[str, str]]:
-    file = resources.files("edgekernelbench.suite") / "data" / name
-    return csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
+def _rows(kind: str) -> Iterable[dict[str, str]]:
+    """The rows of all families, families in alphabetical order."""
+    folder = resources.files("edgekernelbench.suite") / "data" / kind
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".csv"):
+            yield from csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
 
 
 def _definition(row: dict[str, str]) -> Definition:
@@ -102,6 +105,7 @@ def _definition(row: dict[str, str]) -> Definition:
         input_gen=row["input_gen"],
         accumulation=row["accumulation"],
         lsb_share=float(row["lsb_share"] or 0.001),
+        small={name: json.loads(value) for name, value in map(_pair, row["small"].split())},
     )
 
 

@@ -77,6 +77,7 @@ class Definition(_Stored):
         accumulation: formula of the number of terms summed into one output element.
         lsb_share: share of the elements of a rounded output that may be one step off.
         input_gen: how inputs are drawn where full-range numbers would be wrong, in words.
+        small: bindings at which a check of meaning is quick; they suit every workload.
     """
 
     id: str
@@ -99,6 +100,7 @@ class Definition(_Stored):
     input_gen: str
     accumulation: str
     lsb_share: float
+    small: dict[str, int | float]
 
     @cached_property
     def pattern(self) -> Pattern:
@@ -205,6 +207,10 @@ class Workload(_Stored):
         fields |= {"id": f"{self.id}@{changed}", "bindings": numbers}
         fields |= {"agent": False, "heldout": False, "heldout_kind": "", "quick": False}
         return Workload.model_validate(fields | Workload.model_validate(fields).counted())
+
+    def small(self) -> Workload:
+        """The same workload at the definition's small sizes."""
+        return self.resized(**self.definition.small)
 
     def counted(self) -> dict[str, int]:
         """Nominal operations and bytes, computed from the definition's formulas."""

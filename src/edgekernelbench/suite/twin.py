@@ -135,6 +135,23 @@ def build_twin(workload: Workload, inputs: Mapping[str, np.ndarray]) -> ModelPro
     return _model(workload, graph, (result,) if isinstance(result, Value) else tuple(result))
 
 
+def run_twin(model: ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Outputs of a twin in ONNX Runtime on one thread; ``inputs`` may hold more than it uses."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    for key, value in SESSION_CONFIG.items():
+        options.add_session_config_entry(key, value)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    feeds = {given.name: inputs[given.name] for given in session.get_inputs()}
+    return dict(zip(names, session.run(None, feeds), strict=True))
+
+
 def _model(workload: Workload, graph: Graph, results: tuple[Value, ...]) -> ModelProto:
     from onnx import checker, helper
 
