@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from edgekernelbench.cli import suitecheck
 from edgekernelbench.cli.common import JsonOption, out, print_json, quantity
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite import Workload, load_suite
@@ -105,3 +106,6 @@ def show(workload: WorkloadArgument, json: JsonOption = False) -> None:
 def canonical(workload: WorkloadArgument) -> None:
     """Print the canonical IR program of a workload."""
     print(find_workload(workload).canonical())
+
+
+app.command("check")(suitecheck.check)

@@ -44,6 +44,7 @@ class Pattern:
         no_twin: why there is no ONNX twin.
         exempt: controls that a right kernel may equal, by name, each with the reason.
         inert: inputs that cannot change the outputs, by name, each with the reason.
+        sparse_output: why most of an output is one value, where that is its nature.
         build_twin: adds the pattern's operators to a graph and returns the output values.
         joint_inputs: draws inputs that depend on each other.
     """
@@ -54,6 +55,7 @@ class Pattern:
     no_twin: str | None = None
     exempt: Mapping[str, str] = field(default_factory=dict)
     inert: Mapping[str, str] = field(default_factory=dict)
+    sparse_output: str = ""
     build_twin: Callable[..., Any] | None = None
     joint_inputs: JointInputs | None = None
 
@@ -83,13 +85,16 @@ def pattern(
     no_twin: str | None = None,
     exempt: Mapping[str, str] | None = None,
     inert: Mapping[str, str] | None = None,
+    sparse_output: str = "",
 ) -> Callable[[Reference], Pattern]:
     """Register the decorated reference under a pattern id; see `Pattern`."""
 
     def register(reference: Reference) -> Pattern:
         if id in _PATTERNS:
             raise ValueError(f"pattern {id} is declared twice")
-        _PATTERNS[id] = Pattern(id, reference, draw or {}, no_twin, exempt or {}, inert or {})
+        _PATTERNS[id] = Pattern(
+            id, reference, draw or {}, no_twin, exempt or {}, inert or {}, sparse_output
+        )
         return _PATTERNS[id]
 
     return register

@@ -1,0 +1,125 @@
+"""``ekb suite check``: whether workloads are fit to be a benchmark."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import track
+from rich.table import Table
+
+from edgekernelbench.cli.common import JsonOption, err, out, print_json
+from edgekernelbench.errors import UsageError
+from edgekernelbench.suite import Workload, load_suite
+
+
+def check(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Workloads, patterns or families."),
+    ] = None,
+    subset: Annotated[str, typer.Option(help="quick, agent, heldout or all.")] = "all",
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Only that many, always the same ones.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Draws that controls must fail under.")] = 5,
+    small: Annotated[
+        bool, typer.Option("--small", help="Only rows, and executors at small sizes.")
+    ] = False,
+    compiled: Annotated[bool, typer.Option(help="Also compile and run at full size.")] = True,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+    outcomes: Annotated[
+        Path | None, typer.Option("--out", help="Write each workload's outcome as a JSON line.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Check references, inputs, controls and tolerances, workload by workload.
+
+    Exit code 1 if any rule is broken.
+    """
+    from edgekernelbench.suite.check import Effort
+    from edgekernelbench.suite.check.pool import check_all
+
+    chosen = _sampled(_chosen(names or [], subset), sample)
+    effort = Effort(seeds=seeds, compiled=compiled, small_only=small)
+    applied: Counter[str] = Counter()
+    broken: list[dict[str, str]] = []
+    skipped: Counter[str] = Counter()
+    with _lines(outcomes) as file:
+        done = check_all(chosen, effort, jobs)
+        for outcome in track(done, "checking", len(chosen), console=err, transient=True):
+            applied.update(outcome.applied)
+            skipped.update(outcome.skipped.keys())
+            if file is not None:
+                file.write(outcome.model_dump_json() + "\n")
+                file.flush()
+            for finding in outcome.findings:
+                broken.append({"workload": outcome.workload, **finding.model_dump()})
+                err.print(f"[bold red]{outcome.workload}[/] {finding.rule}: ", end="")
+                err.print(escape(finding.message), soft_wrap=True)
+    if json:
+        counts = {"applied": dict(applied), "skipped": dict(skipped)}
+        print_json({"workloads": len(chosen), **counts, "findings": broken})
+    else:
+        _print(len(chosen), applied, skipped, broken)
+    raise typer.Exit(1 if broken else 0)
+
+
+def _chosen(names: Sequence[str], subset: str) -> Sequence[Workload]:
+    """The subset, cut down to the names, if there are any."""
+    workloads = load_suite().subset(subset)
+    known = {name for w in workloads for name in (w.id, w.pattern, w.family)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(
+            f"no workload, pattern or family {unknown[0]!r} in subset {subset!r}",
+            "`ekb suite list` names them",
+        )
+    wanted = set(names)
+    return [w for w in workloads if not wanted or wanted & {w.id, w.pattern, w.family}]
+
+
+def _sampled(workloads: Sequence[Workload], count: int | None) -> Sequence[Workload]:
+    """The first ``count`` in an order that has nothing to do with the table's."""
+    if count is None:
+        return workloads
+    return sorted(workloads, key=lambda w: hashlib.sha256(w.id.encode()).digest())[:count]
+
+
+def _lines(path: Path | None) -> AbstractContextManager[IO[str] | None]:
+    """A file for JSON lines, or None."""
+    if path is None:
+        return nullcontext()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("w", encoding="utf-8")
+
+
+def _print(
+    count: int, applied: Counter[str], skipped: Counter[str], broken: list[dict[str, Any]]
+) -> None:
+    from edgekernelbench.suite.check import RULES
+
+    by_rule = Counter(finding["rule"] for finding in broken)
+    table = Table(title=f"{count} workloads", title_justify="left")
+    for column, justify in (("rule", "left"), ("tried", "right"), ("broken", "right")):
+        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("what must hold")
+    for rule, text in RULES.items():
+        table.add_row(rule, str(applied[rule]), str(by_rule[rule]), text)
+    out.print(table)
+    kinds = {k.removeprefix("control:"): n for k, n in applied.items() if k.startswith("control:")}
+    if kinds:
+        out.print("controls that failed as they must: " + counts(kinds))
+    if skipped:
+        out.print("not applied: " + counts(skipped))
+
+
+def counts(numbers: dict[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in sorted(numbers.items()))

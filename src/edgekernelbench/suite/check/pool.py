@@ -1,0 +1,60 @@
+"""Many workloads, several processes, outcomes as they come."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+
+from edgekernelbench.suite.check.check import check_workload
+from edgekernelbench.suite.check.model import Effort, Finding, Outcome
+from edgekernelbench.suite.model import Workload
+
+
+def check_all(workloads: Sequence[Workload], effort: Effort, jobs: int) -> Iterator[Outcome]:
+    """One outcome for each workload, in the order of completion.
+
+    A workload whose process dies is tried once more alone, and then reported as a finding; the
+    others are not affected.
+    """
+    suspects: list[Workload] = []
+    waiting = deque(workloads)
+    while waiting:
+        yield from _until_broken(waiting, suspects, effort, jobs)
+    for workload in suspects:
+        alone: list[Workload] = []
+        yield from _until_broken(deque([workload]), alone, effort, 1)
+        if alone:
+            died = Finding(rule="compiled", message="the process that ran the checks died")
+            yield Outcome(
+                workload=workload.id, applied={}, findings=(died,), figures={}, skipped={}
+            )
+
+
+def _until_broken(
+    waiting: deque[Workload], suspects: list[Workload], effort: Effort, jobs: int
+) -> Iterator[Outcome]:
+    """Outcomes until nothing waits, or a process dies: then what was running is suspect."""
+    context = multiprocessing.get_context("spawn")
+    running: dict[Future[Outcome], Workload] = {}
+    with ProcessPoolExecutor(jobs, context, initializer=_one_thread) as pool:
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    workload = waiting.popleft()
+                    running[pool.submit(check_workload, workload, effort)] = workload
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+                    del running[future]
+        except BrokenProcessPool:
+            suspects.extend(running.values())
+
+
+def _one_thread() -> None:
+    """One core a process: they are as many as there are cores."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
