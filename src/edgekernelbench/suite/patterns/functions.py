@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from scipy.special import erf
 
 from edgekernelbench.suite.patterns.registry import Array
 
@@ -17,6 +20,10 @@ def sigmoid(x: Array) -> Array:
 
 def silu(x: Array) -> Array:
     return x * sigmoid(x)
+
+
+def gelu(x: Array) -> Array:
+    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
 
 
 def hsigmoid(x: Array) -> Array:

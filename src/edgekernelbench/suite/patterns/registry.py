@@ -11,7 +11,7 @@ A pattern is declared around its reference function::
         return g.MatMul(A, B.T)
 
 Functions name what they need as parameters: inputs, bindings and derived sizes; the first
-parameter of a twin is the graph.
+parameter of a twin is the graph. Where there are too many to name, ``**rest`` takes all others.
 """
 
 from __future__ import annotations
@@ -120,7 +120,10 @@ def arguments(
     Raises:
         LookupError: it names something that the pattern does not have.
     """
-    wanted = list(inspect.signature(function).parameters)[skip:]
+    parameters = list(inspect.signature(function).parameters.values())[skip:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return dict(available)
+    wanted = [parameter.name for parameter in parameters]
     missing = [name for name in wanted if name not in available]
     if missing:
         raise LookupError(f"{function.__qualname__} asks for unknown {', '.join(missing)}")

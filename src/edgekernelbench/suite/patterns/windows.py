@@ -50,3 +50,13 @@ def depthwise(x: Array, w: Array, stride: int = 1) -> Array:
 def max_pool(x: Array, R: int, S: int, stride: int = 1) -> Array:
     """y[..., i, j] = max_{r,s} x[..., i*stride+r, j*stride+s], without a border."""
     return np.max([xrs for _, _, xrs in taps(x, R, S, stride)], axis=0)
+
+
+def pointwise(x: Array, w: Array, b: Array) -> Array:
+    """1x1 convolution of x[1,C,H,W] by w[K,C]."""
+    return np.einsum("kc,nchw->nkhw", w, x, optimize=True) + b[:, None, None]
+
+
+def conv3x3(x: Array, w: Array, b: Array) -> Array:
+    """3x3 convolution of x[1,C,H,W] by w[K,C,3,3] with a border of zeros."""
+    return conv2d(pad_hw(x, 1, 1, 1, 1), w) + b[:, None, None]
