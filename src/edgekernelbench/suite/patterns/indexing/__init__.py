@@ -1,0 +1,3 @@
+"""Pure data movement, and movement with one operation on the way."""
+
+from edgekernelbench.suite.patterns.indexing import gather, layout, sliding  # noqa: F401
