@@ -1,0 +1,3 @@
+"""Products of matrices, of matrix and vector, and linear layers."""
+
+from edgekernelbench.suite.patterns.matmul import linear, products, vectors  # noqa: F401
