@@ -148,6 +148,7 @@ REFUSED: list[tuple[str, str, int, int, str]] = [
     ("y[i, j] = j // 0", "E310", 2, 11, "`//` by 0"),
     ("y[i, j] = j % -3", "E310", 2, 11, "`%` by -3"),
     ("y[i, j] = j // (i - 1) if i > 0 else 0", "E310", 2, 11, "max(i - 1, 1)"),
+    ("y[i, j] = (i + j) % j", "E310", 2, 11, "`(i + j) % max(j, 1)`"),
     # loops
     ("seq t: M { h[t] = h[t-1] + f[t] }\ny[i, j] = h[i]", "E300", 2, 19, "pad(h[t - 1], initial)"),
     ("seq t: M { h[t] = pad(h[t+1], 0.0) }\ny[i, j] = h[i]", "E321", 2, 23, "runs upwards"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import Facts, Prover
@@ -197,7 +197,9 @@ class Reads:
             found = counterexample(self._prover, expr.right, 1, high, site.facts)
             if found is not None and found[1]:
                 message += f": it is {found[0]} for {found[1]}"
-            help = [f"`{show(expr.left)} {sign} max({text}, 1)`"]
+            one = core.Const(1, expr.right.dtype)
+            bounded = core.Binary("max", expr.right, one, expr.right.dtype)
+            help = [f"`{show(replace(expr, right=bounded))}`"]
         self._report.error(rules.DIVISOR, message, expr.span, help, self._notes(site))
 
 
