@@ -10,7 +10,6 @@ from edgekernelbench.suite.patterns.sampling import bilinear
 from edgekernelbench.suite.patterns.windows import pad_hw, taps
 from edgekernelbench.suite.twin import Graph, Value
 
-
 # Sums of pixel index and such an offset are exact in float32.
 OFFSETS = on_grid(uniform(-2, 2), 2.0**-10)
 
