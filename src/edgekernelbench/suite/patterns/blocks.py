@@ -40,17 +40,25 @@ def nchw_to_nhwc(g: Graph, x: Value) -> Value:
     return g.Transpose(g.Squeeze(x, [0]), perm=[1, 2, 0])
 
 
+def wide(g: Graph, x: Value) -> Value:
+    """``x`` as float32."""
+    return g.Cast(x, to=1) if g.float_dtype == np.float16 else x
+
+
 def rms_norm(g: Graph, x: Value, gain: Array, eps: float) -> Value:
     """Over the last axis, in float32 where x is float16."""
-    wide = g.Cast(x, to=1) if g.float_dtype == np.float16 else x
-    mean = g.ReduceMean(g.Mul(wide, wide), [-1], keepdims=1)
-    scaled = g.Div(wide, g.Sqrt(g.Add(mean, np.float32(eps))))
+    x = wide(g, x)
+    mean = g.ReduceMean(g.Mul(x, x), [-1], keepdims=1)
+    scaled = g.Div(x, g.Sqrt(g.Add(mean, np.float32(eps))))
     return g.cast(g.Mul(scaled, gain.astype(np.float32)))
 
 
-def rope_half_split(g: Graph, x: Value, cos: Array, sin: Array) -> Value:
-    """Rotates pairs (i, i + D/2) of x[..., D]; cos and sin broadcast against x[..., D/2]."""
-    a, b = g.op("Split", x, outputs=2, axis=-1, num_outputs=2)
+def rope_half_split(g: Graph, x: Value, cos: Array | Value, sin: Array | Value) -> Value:
+    """Rotates pairs (i, i + D/2) of x[..., D]; cos and sin broadcast against x[..., D/2].
+
+    In float32, as the tables are.
+    """
+    a, b = g.op("Split", wide(g, x), outputs=2, axis=-1, num_outputs=2)
     first = g.Sub(g.Mul(a, cos), g.Mul(b, sin))
     second = g.Add(g.Mul(b, cos), g.Mul(a, sin))
-    return g.Concat(first, second, axis=-1)
+    return g.cast(g.Concat(first, second, axis=-1))

@@ -8,7 +8,7 @@ import numpy as np
 
 from edgekernelbench.suite.draw import near
 from edgekernelbench.suite.patterns import blocks
-from edgekernelbench.suite.patterns.attention import rope_tables, rotate_half_split
+from edgekernelbench.suite.patterns.attention.rotary import rope_tables, rotate_half_split
 from edgekernelbench.suite.patterns.functions import rms_norm, silu, softmax
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
