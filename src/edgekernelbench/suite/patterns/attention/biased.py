@@ -6,7 +6,7 @@ import numpy as np
 
 from edgekernelbench.suite.draw import integers, weights
 from edgekernelbench.suite.patterns.attention import twins
-from edgekernelbench.suite.patterns.attention.inputs import keys, queries, values
+from edgekernelbench.suite.patterns.attention.inputs import keys, positions, queries, values
 from edgekernelbench.suite.patterns.functions import softmax
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
@@ -52,7 +52,7 @@ def _(g: Graph, q: Value, k: Value, v: Value, bias: Array, ridx: Array, scale: f
         "q": queries(),
         "k": keys,
         "v": values,
-        "r": weights("1"),
+        "r": positions,
         "u": weights("4"),
         "vb": weights("4"),
     },
