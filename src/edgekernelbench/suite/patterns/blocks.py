@@ -62,3 +62,12 @@ def rope_half_split(g: Graph, x: Value, cos: Array | Value, sin: Array | Value) 
     first = g.Sub(g.Mul(a, cos), g.Mul(b, sin))
     second = g.Add(g.Mul(b, cos), g.Mul(a, sin))
     return g.cast(g.Concat(first, second, axis=-1))
+
+
+def as_u8(w: Array) -> Array:
+    """Weights of s8 as u8 with the zero point 128.
+
+    On x86 without VNNI, ONNX Runtime's products of u8 and s8 saturate at 16 bits, and inside of
+    a chain it turns s8 activations into u8 by itself.
+    """
+    return (w.astype(np.int16) + 128).astype(np.uint8)

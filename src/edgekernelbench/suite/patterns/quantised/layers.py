@@ -1,0 +1,188 @@
+"""Whole quantised layers: integer product, bias, rescaling, activation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.suite.draw import Draw, activations, uniform
+from edgekernelbench.suite.model import TensorSpec
+from edgekernelbench.suite.patterns import blocks
+from edgekernelbench.suite.patterns.quantisation import (
+    BIAS,
+    S8_DEVIATION,
+    ZERO_POINT,
+    requant,
+    requant_scales,
+    scales,
+)
+from edgekernelbench.suite.patterns.quantised.integer import (
+    qconv2d_s8s32_nhwc,
+    qdepthwise_conv2d_s8s32_nhwc,
+)
+from edgekernelbench.suite.patterns.registry import Array, pattern
+from edgekernelbench.suite.patterns.windows import pad_hw, taps
+from edgekernelbench.suite.twin import Graph, Value
+
+ONE = np.float32(1)
+"""Scale of activations in the twins, so that the weights' scales are the whole rescaling."""
+
+
+@pattern(
+    "qconv2d_bias_requant_relu_s8_nhwc",
+    draw={"zx": ZERO_POINT, "bias": BIAS, "sc": requant_scales("C*R*S"), "zy": ZERO_POINT},
+)
+def qconv2d_bias_requant_relu_s8_nhwc(
+    x: Array, zx: Array, w: Array, bias: Array, sc: Array, zy: Array, stride: int, pt: int,
+    pb: int, pl: int, pr: int, OH: int, OW: int
+) -> Array:  # fmt: skip
+    acc = qconv2d_s8s32_nhwc(x, zx, w, bias, stride, pt, pb, pl, pr, OH, OW)
+    return np.maximum(requant(acc, sc, zy[0]), zy[0])
+
+
+@qconv2d_bias_requant_relu_s8_nhwc.twin
+def _(
+    g: Graph, x: Value, zx: Array, w: Array, bias: Array, sc: Array, zy: Array, stride: int,
+    pt: int, pb: int, pl: int, pr: int
+) -> Value:  # fmt: skip
+    y = g.Conv(
+        g.DequantizeLinear(blocks.nhwc_to_nchw(g, x), ONE, zx[0].astype(np.int8)),
+        g.DequantizeLinear(w.transpose(0, 3, 1, 2), sc, axis=0),
+        g.DequantizeLinear(bias, sc, axis=0),
+        strides=[stride, stride],
+        pads=[pt, pl, pb, pr],
+    )
+    return blocks.nchw_to_nhwc(g, g.QuantizeLinear(g.Relu(y), ONE, zy[0].astype(np.int8)))
+
+
+@pattern(
+    "qdepthwise_bias_requant_s8_nhwc",
+    draw={"zx": ZERO_POINT, "bias": BIAS, "sc": requant_scales("R*S"), "zy": ZERO_POINT},
+)
+def qdepthwise_bias_requant_s8_nhwc(
+    x: Array, zx: Array, w: Array, bias: Array, sc: Array, zy: Array, stride: int, pt: int,
+    pb: int, pl: int, pr: int, OH: int, OW: int
+) -> Array:  # fmt: skip
+    acc = qdepthwise_conv2d_s8s32_nhwc(x, zx, w, bias, stride, pt, pb, pl, pr, OH, OW)
+    return requant(acc, sc, zy[0])
+
+
+@qdepthwise_bias_requant_s8_nhwc.twin
+def _(
+    g: Graph, x: Value, zx: Array, w: Array, bias: Array, sc: Array, zy: Array, stride: int,
+    pt: int, pb: int, pl: int, pr: int
+) -> Value:  # fmt: skip
+    y = g.Conv(
+        g.DequantizeLinear(blocks.nhwc_to_nchw(g, x), ONE, zx[0].astype(np.int8)),
+        g.DequantizeLinear(w.transpose(2, 0, 1)[:, None], sc, axis=0),
+        g.DequantizeLinear(bias, sc, axis=0),
+        group=w.shape[2],
+        strides=[stride, stride],
+        pads=[pt, pl, pb, pr],
+    )
+    return blocks.nchw_to_nhwc(g, g.QuantizeLinear(y, ONE, zy[0].astype(np.int8)))
+
+
+@pattern(
+    "qlinear_bias_requant_s8",
+    draw={"zx": ZERO_POINT, "bias": BIAS, "sc": requant_scales("K"), "zy": ZERO_POINT},
+)
+def qlinear_bias_requant_s8(
+    x: Array, zx: Array, w: Array, bias: Array, sc: Array, zy: Array
+) -> Array:
+    return requant((x - zx[0]) @ w.T + bias, sc, zy[0])
+
+
+@qlinear_bias_requant_s8.twin
+def _(g: Graph, x: Value, zx: Array, w: Array, bias: Array, sc: Array, zy: Array) -> Value:
+    y = g.Gemm(
+        g.DequantizeLinear(x, ONE, zx[0].astype(np.int8)),
+        g.DequantizeLinear(w.T, sc, axis=1),
+        g.DequantizeLinear(bias, sc, axis=0),
+    )
+    return g.QuantizeLinear(y, ONE, zy[0].astype(np.int8))
+
+
+def rows_with_a_zero_one(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """A row of zeros has no scale of its own and is a case of its own."""
+    values = activations()(draw, spec)
+    if len(values) > 1:
+        values[draw.rng(spec.name).integers(len(values))] = 0
+    return values
+
+
+@pattern(
+    "dynamic_quant_linear",
+    draw={"x": rows_with_a_zero_one, "sw": scales(1 / S8_DEVIATION, "K")},
+)
+def dynamic_quant_linear(x: Array, qw: Array, sw: Array, b: Array) -> Array:
+    peak = np.abs(x).max(axis=1, keepdims=True)
+    dx = np.where(peak == 0, 1, peak / 127)
+    qx = np.rint(x / dx)
+    return dx * sw * (qx @ qw.T) + b
+
+
+@dynamic_quant_linear.twin
+def _(g: Graph, x: Value, qw: Array, sw: Array, b: Array) -> Value:
+    peak = g.ReduceMax(g.Abs(x), [1], keepdims=1)
+    dx = g.Where(g.Equal(peak, 0.0), 1.0, g.Div(peak, 127.0))
+    qx = g.cast(g.Round(g.Div(x, dx)), DType.S8)
+    products = g.cast(g.MatMulInteger(qx, qw.T))
+    return g.Add(g.Mul(g.Mul(products, dx), sw), b)
+
+
+HALF_RANGE = 100.0
+"""Spread that undoes the smaller inputs after a ReLU; see `requant_scales`."""
+
+
+@pattern(
+    "qinverted_residual_s8_nhwc",
+    draw={
+        "b1": BIAS,
+        "s1": requant_scales("C"),
+        "b2": BIAS,
+        "s2": requant_scales("9", HALF_RANGE),
+        "b3": BIAS,
+        "s3": requant_scales("E", HALF_RANGE),
+        "z": ZERO_POINT,
+        "rab": uniform(0.5, 1.0),
+    },
+)
+def qinverted_residual_s8_nhwc(
+    x: Array, w1: Array, b1: Array, s1: Array, w2: Array, b2: Array, s2: Array, w3: Array,
+    b3: Array, s3: Array, z: Array, rab: Array
+) -> Array:  # fmt: skip
+    zx, z1, z2, z3, zy = z
+    ra, rb = rab
+    t1 = np.maximum(requant((x - zx) @ w1.T + b1, s1, z1), z1)
+    planes = pad_hw((t1 - z1).transpose(2, 0, 1), 1, 1, 1, 1)  # HWC to CHW
+    acc = sum(xrs.transpose(1, 2, 0) * w2[r, s] for r, s, xrs in taps(planes, 3, 3))
+    t2 = np.maximum(requant(acc + b2, s2, z2), z2)
+    t3 = requant((t2 - z2) @ w3.T + b3, s3, z3)
+    return np.clip(np.rint(ra * (t3 - z3) + rb * (x - zx)) + zy, -128, 127)
+
+
+@qinverted_residual_s8_nhwc.twin
+def _(
+    g: Graph, x: Value, w1: Array, b1: Array, s1: Array, w2: Array, b2: Array, s2: Array,
+    w3: Array, b3: Array, s3: Array, z: Array, rab: Array
+) -> Value:  # fmt: skip
+    zx, z1, z2, z3, zy = z.astype(np.int8)
+
+    def conv(y: Value, w: Array, b: Array, scale: Array, **attributes: object) -> Value:
+        middle = np.full(len(scale), 128, np.uint8)
+        filters = g.DequantizeLinear(blocks.as_u8(w), scale, middle, axis=0)
+        return g.Conv(y, filters, g.DequantizeLinear(b, scale, axis=0), **attributes)
+
+    def quantised(y: Value, zero_point: np.int8) -> Value:
+        return g.DequantizeLinear(g.QuantizeLinear(y, ONE, zero_point), ONE, zero_point)
+
+    planes = blocks.nhwc_to_nchw(g, x)
+    t0 = g.DequantizeLinear(planes, ONE, zx)
+    t1 = quantised(g.Relu(conv(t0, w1[:, :, None, None], b1, s1)), z1)
+    depthwise = w2.transpose(2, 0, 1)[:, None]
+    expanded = conv(t1, depthwise, b2, s2, group=len(depthwise), pads=[1, 1, 1, 1])
+    t2 = quantised(g.Relu(expanded), z2)
+    t3 = g.QuantizeLinear(conv(t2, w3[:, :, None, None], b3, s3), ONE, z3)
+    y = g.Add(g.DequantizeLinear(t3, rab[0], z3), g.DequantizeLinear(planes, rab[1], zx))
+    return blocks.nchw_to_nhwc(g, g.QuantizeLinear(y, ONE, zy))
