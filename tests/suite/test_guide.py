@@ -12,7 +12,8 @@ GUIDE = Path(__file__).parents[2] / "docs" / "adding-a-pattern.md"
 
 def test_code_in_the_guide_is_the_suites():
     sources = "".join(
-        file.read_text(encoding="utf-8") for file in sorted(Path(patterns.__path__[0]).glob("*.py"))
+        file.read_text(encoding="utf-8")
+        for file in sorted(Path(patterns.__path__[0]).rglob("*.py"))
     )
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) >= 3

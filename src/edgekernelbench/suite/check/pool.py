@@ -5,16 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 
 from edgekernelbench.suite.check.check import check_workload
 from edgekernelbench.suite.check.model import Effort, Finding, Outcome
 from edgekernelbench.suite.model import Workload
 
+Check = Callable[[Workload, Effort], Outcome]
 
-def check_all(workloads: Sequence[Workload], effort: Effort, jobs: int) -> Iterator[Outcome]:
+
+def check_all(
+    workloads: Sequence[Workload], effort: Effort, jobs: int, check: Check = check_workload
+) -> Iterator[Outcome]:
     """One outcome for each workload, in the order of completion.
 
     A workload whose process dies is tried once more alone, and then reported as a finding; the
@@ -23,10 +28,10 @@ def check_all(workloads: Sequence[Workload], effort: Effort, jobs: int) -> Itera
     suspects: list[Workload] = []
     waiting = deque(workloads)
     while waiting:
-        yield from _until_broken(waiting, suspects, effort, jobs)
+        yield from _until_broken(waiting, suspects, effort, jobs, check)
     for workload in suspects:
         alone: list[Workload] = []
-        yield from _until_broken(deque([workload]), alone, effort, 1)
+        yield from _until_broken(deque([workload]), alone, effort, 1, check)
         if alone:
             died = Finding(rule="compiled", message="the process that ran the checks died")
             yield Outcome(
@@ -35,17 +40,21 @@ def check_all(workloads: Sequence[Workload], effort: Effort, jobs: int) -> Itera
 
 
 def _until_broken(
-    waiting: deque[Workload], suspects: list[Workload], effort: Effort, jobs: int
+    waiting: deque[Workload],
+    suspects: list[Workload],
+    effort: Effort,
+    jobs: int,
+    check: Check,
 ) -> Iterator[Outcome]:
     """Outcomes until nothing waits, or a process dies: then what was running is suspect."""
     context = multiprocessing.get_context("spawn")
     running: dict[Future[Outcome], Workload] = {}
-    with ProcessPoolExecutor(jobs, context, initializer=_one_thread) as pool:
+    with _one_thread_each(), ProcessPoolExecutor(jobs, context) as pool:
         try:
             while waiting or running:
                 while waiting and len(running) < jobs:
                     workload = waiting.popleft()
-                    running[pool.submit(check_workload, workload, effort)] = workload
+                    running[pool.submit(check, workload, effort)] = workload
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield future.result()
@@ -54,7 +63,20 @@ def _until_broken(
             suspects.extend(running.values())
 
 
-def _one_thread() -> None:
-    """One core a process: they are as many as there are cores."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes started now use one core each: they are as many as there are cores.
+
+    NumPy reads these when it is imported, which is before any code of ours runs in a process.
+    """
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
