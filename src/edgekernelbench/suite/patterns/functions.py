@@ -43,3 +43,10 @@ def softmax(x: Array) -> Array:
 def rms_norm(x: Array, g: Array, eps: float) -> Array:
     """Over the last axis."""
     return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + eps) * g
+
+
+def layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Array:
+    """Over the last axis."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred**2).mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + eps) * gamma + beta
