@@ -30,6 +30,13 @@ def depthwise(
     return g.Conv(x, w[:, None], b, group=w.shape[0], strides=strides, pads=list(pads))
 
 
+def nearest(g: Graph, x: Value, factor: int) -> Value:
+    """x[1,C,H,W], each pixel repeated along rows and columns."""
+    scales = np.array([1, 1, factor, factor], np.float32)
+    options = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return g.Resize(x, None, scales, mode="nearest", **options)
+
+
 def nhwc_to_nchw(g: Graph, x: Value) -> Value:
     """[H,W,C] to [1,C,H,W]."""
     return g.Unsqueeze(g.Transpose(x, perm=[2, 0, 1]), [0])

@@ -6,10 +6,9 @@ import numpy as np
 
 from edgekernelbench.suite.draw import weights
 from edgekernelbench.suite.patterns import blocks
-from edgekernelbench.suite.patterns.conv_block import pointwise
 from edgekernelbench.suite.patterns.functions import relu, silu, softmax
 from edgekernelbench.suite.patterns.registry import Array, pattern
-from edgekernelbench.suite.patterns.windows import conv2d, depthwise, pad_hw
+from edgekernelbench.suite.patterns.windows import conv2d, depthwise, pad_hw, pointwise
 from edgekernelbench.suite.twin import Graph, Value
 
 

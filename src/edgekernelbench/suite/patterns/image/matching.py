@@ -158,16 +158,9 @@ lucas_kanade_step.inputs(tracked_frames)
 
 @lucas_kanade_step.twin
 def _(
-    g: Graph,
-    I: Value,
-    J: Value,
-    p: Value,
-    v: Value,
-    H: int,
-    W: int,
-    NP: int,
-    Wn: int,  # noqa: E741
-) -> Value:
+    g: Graph, I: Value, J: Value, p: Value, v: Value, H: int, W: int, NP: int,  # noqa: E741
+    Wn: int
+) -> Value:  # fmt: skip
     def sample(frame: Value, at: Value, half: int) -> Value:
         """Windows [NP,side,side] around points [NP,2]."""
         side = 2 * half + 1

@@ -12,8 +12,8 @@ def smooth(rng: np.random.Generator, H: int, W: int, radius: int = 2) -> np.ndar
     """Noise averaged over windows of 2 * radius + 1 pixels a side: zero mean, unit deviation."""
     side = 2 * radius + 1
     noise = rng.standard_normal((H + side - 1, W + side - 1))
-    rows = sum(noise[r : r + H] for r in range(side))
-    both = np.asarray(sum(rows[:, s : s + W] for s in range(side)))
+    rows = np.sum([noise[r : r + H] for r in range(side)], axis=0)
+    both = np.sum([rows[:, s : s + W] for s in range(side)], axis=0)
     return (both - both.mean()) / both.std()
 
 
@@ -22,7 +22,8 @@ def grey_levels(mean: float, deviation: float, radius: int = 2) -> Generator:
 
     def generate(draw: Draw, spec: TensorSpec) -> np.ndarray:
         rng = draw.rng(spec.name)
-        levels = mean + deviation * smooth(rng, *spec.shape, radius)
+        H, W = spec.shape
+        levels = mean + deviation * smooth(rng, H, W, radius)
         return np.clip(np.rint(levels + 3 * rng.standard_normal(spec.shape)), 0, 255).astype(int)
 
     return generate
