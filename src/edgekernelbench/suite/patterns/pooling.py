@@ -6,7 +6,6 @@ import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.draw import Draw, activations, on_grid
-from edgekernelbench.suite.patterns.ranges import with_means
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.patterns.sampling import bilinear
 from edgekernelbench.suite.patterns.windows import max_pool, pad_hw, taps
@@ -54,7 +53,7 @@ def _(g: Graph, x: Value, R: int, S: int, stride: int, pad: int) -> Value:
     )
 
 
-@pattern("global_avg_pool_nchw", draw={"x": with_means(activations(), axes=(2, 3))})
+@pattern("global_avg_pool_nchw")
 def global_avg_pool_nchw(x: Array) -> Array:
     return x.mean(axis=(2, 3))
 
@@ -64,7 +63,7 @@ def _(g: Graph, x: Value) -> Value:
     return g.Flatten(g.GlobalAveragePool(x), axis=1)
 
 
-@pattern("global_avg_pool_nhwc", draw={"x": with_means(activations(), axes=(1, 2))})
+@pattern("global_avg_pool_nhwc")
 def global_avg_pool_nhwc(x: Array) -> Array:
     return x.mean(axis=(1, 2))
 
