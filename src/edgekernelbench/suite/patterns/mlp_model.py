@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from edgekernelbench.suite.draw import weights
 from edgekernelbench.suite.patterns.functions import relu
 from edgekernelbench.suite.patterns.registry import Array, pattern
@@ -33,3 +35,46 @@ def _(
     for w, b in hidden:
         h = g.Relu(g.Gemm(h, w, b, transB=1))
     return g.Gemm(h, Wo, bo, transB=1)
+
+
+@pattern(
+    "nbeats_generic",
+    draw={
+        "W1": weights("Lb", 1.4),
+        "b1": weights("4"),
+        "Wh": weights("Hd", 1.4),
+        "bh": weights("4"),
+        "Wt": weights("Hd", 0.2),
+        "bt": weights("4", 0.4),
+    },
+)
+def nbeats_generic(
+    x: Array, W1: Array, b1: Array, Wh: Array, bh: Array, Wt: Array, bt: Array, NBk: int, Lb: int,
+    Lf: int
+) -> Array:  # fmt: skip
+    rest, forecast = x, np.zeros((len(x), Lf))
+    for b in range(NBk):
+        h = relu(rest @ W1[b].T + b1[b])
+        for i in range(3):
+            h = relu(h @ Wh[b, i].T + bh[b, i])
+        theta = h @ Wt[b].T + bt[b]
+        rest = rest - theta[:, :Lb]
+        forecast = forecast + theta[:, Lb:]
+    return forecast
+
+
+@nbeats_generic.twin
+def _(
+    g: Graph, x: Value, W1: Array, b1: Array, Wh: Array, bh: Array, Wt: Array, bt: Array,
+    NBk: int, Lb: int, Lf: int
+) -> Value:  # fmt: skip
+    rest, forecasts = x, []
+    for b in range(NBk):
+        h = g.Relu(g.Gemm(rest, W1[b], b1[b], transB=1))
+        for i in range(3):
+            h = g.Relu(g.Gemm(h, Wh[b, i], bh[b, i], transB=1))
+        theta = g.Gemm(h, Wt[b], bt[b], transB=1)
+        backcast, forecast = g.op("Split", theta, [Lb, Lf], outputs=2, axis=1)
+        rest = g.Sub(rest, backcast)
+        forecasts.append(forecast)
+    return g.Sum(*forecasts)
