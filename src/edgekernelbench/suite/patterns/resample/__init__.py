@@ -1,0 +1,3 @@
+"""Resizing, warping and resampling."""
+
+from edgekernelbench.suite.patterns.resample import resize, signal, warp  # noqa: F401
