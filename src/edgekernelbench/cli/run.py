@@ -92,6 +92,13 @@ class _Display:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
+    def prepared(self, number: int, total: int) -> None:
+        """Of ``total`` tasks ``number`` have their baselines built."""
+        self._live.update(f"building baselines: {number} of {total} tasks")
+        if not err.is_terminal and number == total:
+            err.print(f"baselines of {total} tasks are built")
+        self._began = time.monotonic()
+
     def attempt_begins(self, workload: Workload, number: int, total: int) -> None:
         self._evaluations = 0
         left = ""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
 from edgekernelbench.evaluator import EvalSettings, Evaluator, TaskSession
+from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.environment import versions
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.task import as_task
@@ -57,6 +58,7 @@ class RunConfig:
 class Observer(Protocol):
     """Who watches a run (a progress display); all calls come from the run's thread."""
 
+    def prepared(self, number: int, total: int) -> None: ...
     def attempt_begins(self, workload: Workload, number: int, total: int) -> None: ...
     def step(self, step: Step) -> None: ...
     def attempt_ends(self, record: Record, resumed: bool) -> None: ...
@@ -65,6 +67,7 @@ class Observer(Protocol):
 class Silent:
     """An observer that shows nothing."""
 
+    def prepared(self, number: int, total: int) -> None: ...
     def attempt_begins(self, workload: Workload, number: int, total: int) -> None: ...
     def step(self, step: Step) -> None: ...
     def attempt_ends(self, record: Record, resumed: bool) -> None: ...
@@ -87,6 +90,9 @@ def run(
             for record in read_records(folder / RECORDS).records:
                 observer.attempt_ends(record, True)
         todo = [(w, e) for w, e in plan if _id(config, w, e) not in earlier]
+        ahead = {w.id: as_task(w) for w, _ in todo}.values()
+        for number, _ in enumerate(build_ahead(evaluator, list(ahead)), 1):
+            observer.prepared(number, len(ahead))
         for number, (workload, epoch) in enumerate(todo, len(plan) - len(todo) + 1):
             observer.attempt_begins(workload, number, len(plan))
             with evaluator.session(as_task(workload)) as session:
