@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup run test check lint types contract sweep clean
+.PHONY: setup run test check lint types contract suite-check sweep clean
 
 setup: $(STAMP)
 
@@ -23,6 +23,14 @@ run: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+# Every rule on all 650 workloads; a sample of it is part of the tests.
+suite-check: setup
+	$(BIN)/ekb suite check --out runs/suite-check.jsonl
+
+# All 650 canonical programs compiled, judged and timed beside the baselines on this host.
+sweep: setup
+	$(BIN)/ekb run --agent canonical --target llvm --subset all --evals 1 --out runs/sweep-$$(date +%Y%m%d-%H%M%S)
 
 check: setup lint types contract
 
