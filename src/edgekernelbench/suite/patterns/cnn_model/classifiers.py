@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 
-from edgekernelbench.suite.draw import Draw, Generator, weights
+from edgekernelbench.suite.draw import Draw, Generator, activations, weights
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns import blocks
+from edgekernelbench.suite.patterns.cnn_model.heads import balanced_head
 from edgekernelbench.suite.patterns.functions import relu, softmax
+from edgekernelbench.suite.patterns.ranges import with_means
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.patterns.windows import conv2d, depthwise, pad_hw, pointwise
 from edgekernelbench.suite.twin import Graph, Value
@@ -27,7 +29,7 @@ def tf_same(size: int, kernel: int, stride: int) -> tuple[int, int]:
         "w0": weights("40", 1.5),
         "wd": weights("9", 1.5),
         "wp": weights("C", 1.5),
-        "Wf": weights("C", 0.5),
+        "Wf": weights("C", 0.1),
     },
 )
 def ds_cnn_kws(
@@ -43,6 +45,9 @@ def ds_cnn_kws(
         t = relu(pointwise(t, wp[i].T, bp[i]))
     g = t.mean(axis=(2, 3))[0]
     return softmax(g @ Wf + bf)
+
+
+ds_cnn_kws.inputs(balanced_head)
 
 
 @ds_cnn_kws.twin
@@ -62,16 +67,27 @@ def _(
     return g.Reshape(g.Softmax(g.Gemm(pooled, Wf, bf), axis=-1), [NC])
 
 
-def outputs_last(gain: float) -> Generator:
-    """Weights whose last axis is the output channel: scale by all the others."""
+def outputs_last(gain: float, centred: bool = False) -> Generator:
+    """Weights whose last axis is the output channel: scale by all the others.
+
+    Centred ones sum to zero over the inputs of each output. In a deep network they see how
+    channels differ, which tells images apart, not the mean, which does not.
+    """
 
     def generate(draw: Draw, spec: TensorSpec) -> np.ndarray:
         rng = draw.rng(spec.name)
         scale = gain / math.sqrt(math.prod(spec.shape[:-1]))
         channels = 2.0 ** rng.uniform(-0.75, 0.75, spec.shape[-1])
-        return scale * channels * rng.standard_normal(spec.shape)
+        values = scale * channels * rng.standard_normal(spec.shape)
+        if centred:
+            values -= values.mean(axis=tuple(range(values.ndim - 1)))
+        return values
 
     return generate
+
+
+TINTED = with_means(activations(), axes=(0, 1))
+"""Images [H,W,C] that differ in their mean colour, and so in what is left after pooling."""
 
 
 def conv_same(x: Array, w: Array, b: Array, stride: int = 1) -> Array:
@@ -104,12 +120,13 @@ def head_twin(g: Graph, t: Value, Wf: Array, bf: Array, NC: int) -> Value:
 @pattern(
     "mobilenet_v1_classifier",
     draw={
+        "x": TINTED,
         "w0": outputs_last(1.4),
         "b0": weights(gain=0.2),
-        "Wf": outputs_last(2.5),
+        "Wf": outputs_last(0.1),
         **{f"wd{i}": outputs_last(1.5) for i in range(1, 14)},
         **{f"bd{i}": weights(gain=0.2) for i in range(1, 14)},
-        **{f"wp{i}": outputs_last(1.5) for i in range(1, 14)},
+        **{f"wp{i}": outputs_last(1.8, centred=True) for i in range(1, 14)},
         **{f"bp{i}": weights(gain=0.2) for i in range(1, 14)},
     },
 )
@@ -125,6 +142,9 @@ def mobilenet_v1_classifier(
         t = relu6(pointwise(t, layers[f"wp{i}"].T, layers[f"bp{i}"]))
     g = t.mean(axis=(2, 3))[0]
     return softmax(g @ Wf + bf)
+
+
+mobilenet_v1_classifier.inputs(balanced_head)
 
 
 @mobilenet_v1_classifier.twin
@@ -152,7 +172,9 @@ def _(
 @pattern(
     "resnet8_cifar",
     draw={
-        **{name: outputs_last(1.3) for name in ("w0", "wa1", "wa2", "wa3", "Wf")},
+        "x": TINTED,
+        "Wf": outputs_last(0.1),
+        **{name: outputs_last(1.3) for name in ("w0", "wa1", "wa2", "wa3")},
         **{name: outputs_last(1.0) for name in ("wb1", "wb2", "wb3", "wr2", "wr3")},
     },
 )
@@ -173,6 +195,9 @@ def resnet8_cifar(
         t = relu(conv_same(a, wb, bb) + shortcut)
     g = t.mean(axis=(2, 3))[0]
     return softmax(g @ Wf + bf)
+
+
+resnet8_cifar.inputs(balanced_head)
 
 
 @resnet8_cifar.twin
@@ -199,7 +224,7 @@ def _(
     draw={
         **{f"wd{i}": outputs_last(1.2) for i in (1, 2, 3, 4)},
         **{f"wp{i}": outputs_last(1.3) for i in (1, 2, 3, 4)},
-        "Wf": outputs_last(1.0),
+        "Wf": outputs_last(0.1),
     },
 )
 def streaming_wakeword_ds1d(
@@ -212,6 +237,9 @@ def streaming_wakeword_ds1d(
         t = sum((t[k : k + steps] * wd[k] for k in range(len(wd))), np.zeros(1))
         t = relu(t @ wp + b)
     return softmax(t[0] @ Wf + bf)
+
+
+streaming_wakeword_ds1d.inputs(balanced_head)
 
 
 @streaming_wakeword_ds1d.twin

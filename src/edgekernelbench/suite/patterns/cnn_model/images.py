@@ -74,8 +74,9 @@ def _(
 @pattern(
     "unet_lite",
     draw={
-        **{name: weights(gain=RELU_GAIN) for name in ("wa0", "wb0", "wa1", "wb1", "wa2", "wb2")},
-        **{name: weights(gain=RELU_GAIN) for name in ("wc0", "wc1", "wo")},
+        **{name: weights(gain=RELU_GAIN) for name in ("wa0", "wb0", "wb1", "wb2")},
+        # Maximum pooling has raised the scale.
+        **{name: weights() for name in ("wa1", "wa2", "wc0", "wc1", "wo")},
         "wt0": weights("2*C"),
         "wt1": weights("4*C"),
     },
@@ -158,7 +159,7 @@ def _(
     "srvgg_compact",
     draw={
         "w0": weights(gain=1.3),
-        "wb": weights("9*C", 1.3),
+        "wb": weights("9*C", 1.2),
         "a0": near(0.25, 0.15),
         "ab": near(0.25, 0.15),
     },

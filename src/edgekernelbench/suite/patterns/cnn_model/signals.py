@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgekernelbench.suite.draw import near, weights
+from edgekernelbench.suite.patterns.cnn_model.heads import balanced_head
 from edgekernelbench.suite.patterns.functions import gelu, relu, softmax
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
@@ -60,7 +61,7 @@ def causal_conv1d(x: Array, w: Array, b: Array, dilation: int) -> Array:
         "wa0": weights(gain=1.4),
         "wr": weights(),
         "wa": weights("C*Kt", 1.4),
-        "wb": weights("C*Kt"),
+        "wb": weights("C*Kt", 0.6),
         "ba": weights(gain=0.4),
         "bb": weights(gain=0.4),
     },
@@ -120,7 +121,7 @@ def depthwise_same(x: Array, w: Array) -> Array:
         "w2": weights("Ch"),
         "w3": weights("16", 2.0),
         "w4": weights(gain=1.5),
-        "Wf": weights("F2*(L//32)", 2.0),
+        "Wf": weights("F2*(L//32)", 0.1),
     },
 )
 def eegnet(
@@ -141,6 +142,9 @@ def eegnet(
     b = mean_pool(elu(bn(b, n2)), 4)
     c = mean_pool(elu(bn(w4 @ depthwise_same(b, w3), n3)), 8)
     return softmax(c.reshape(-1) @ Wf + bf)
+
+
+eegnet.inputs(balanced_head)
 
 
 @eegnet.twin
