@@ -1,0 +1,10 @@
+"""Signal processing."""
+
+from edgekernelbench.suite.patterns.dsp import (  # noqa: F401
+    adaptive,
+    arrays,
+    filters,
+    sequences,
+    spectra,
+    transforms,
+)
