@@ -7,6 +7,7 @@ import numpy as np
 from edgekernelbench.suite.draw import Draw, activations
 from edgekernelbench.suite.patterns import blocks
 from edgekernelbench.suite.patterns.attention.inputs import queries
+from edgekernelbench.suite.patterns.attention.twins import attend
 from edgekernelbench.suite.patterns.functions import softmax
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
@@ -23,9 +24,16 @@ def gqa_decode_attention(q: Array, k: Array, v: Array, G: int, scale: float) -> 
 
 @gqa_decode_attention.twin
 def _(g: Graph, q: Value, k: Value, v: Value, Hkv: int, G: int, D: int, scale: float) -> Value:
-    grouped = g.Mul(g.Reshape(q, [Hkv, G, D]), scale)
-    p = g.Softmax(g.MatMul(grouped, g.Transpose(k, perm=[0, 2, 1])), axis=-1)
-    return g.Reshape(g.MatMul(p, v), [Hkv * G, D])
+    return gqa_operators(g, q, k, v, Hkv, G, D, scale)
+
+
+def gqa_operators(
+    g: Graph, q: Value, k: Value, v: Value, Hkv: int, G: int, D: int, scale: float
+) -> Value:
+    """`gqa_decode_attention` in ONNX."""
+    grouped = g.Reshape(q, [Hkv, G, D])
+    o = attend(g, grouped, g.Transpose(k, perm=[0, 2, 1]), v, scale)
+    return g.Reshape(o, [Hkv * G, D])
 
 
 SHARED = 0.6
