@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from edgekernelbench.ir.check import check_text
+from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.suite import load_suite
 
 
@@ -34,3 +37,26 @@ def test_special_inputs():
     assert ((logits == logits.max(axis=0)).sum(axis=0) > 1).mean() > 0.01, "ties are not tested"
     mel = workloads["log_mel_filterbank__01"].inputs(3)["fb"]
     assert (mel >= 0).all() and (mel > 0).any(axis=0).all() and (mel > 0).mean() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("id", "careless"),
+    [
+        ("softmax_last__01", "e[i: M, c: C] = exp(x[i, c]) y[i, c] = e[i, c] / sum[k: C](e[i, k])"),
+        (
+            "log_softmax_last__01",
+            "s[i: M] = log(sum[k: C](exp(x[i, k]))) y[i, c] = x[i, c] - s[i]",
+        ),
+        ("sigmoid__01", "y[i] = exp(x[i]) / (1.0 + exp(x[i]))"),
+    ],
+)
+def test_formulas_that_overflow_fail(id, careless):
+    workload = load_suite().workloads[id]
+    program = check_text(f"{workload.header()} {{ compute {{ {careless} }} }}").program
+    assert program is not None
+    for seed in range(4):
+        inputs = workload.inputs(seed)
+        exact = interpret(program, inputs, "f64")
+        rounded = interpret(program, inputs, "declared")
+        assert workload.compare(exact, workload.truth(inputs, cache=False)).passed
+        assert not workload.compare(rounded, workload.truth(inputs, cache=False)).passed

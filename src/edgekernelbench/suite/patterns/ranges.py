@@ -23,9 +23,10 @@ def with_means(generator: Generator, axes: tuple[int, ...], spread: float = 1.0)
 
 
 def with_far_slices(
-    generator: Generator, axis: int, limit: float = 100.0, share: float = 0.125
+    generator: Generator, axis: int, limit: float = 120.0, share: float = 0.125
 ) -> Generator:
-    """What ``generator`` draws, a share of the slices along ``axis`` moved by ``limit`` up or down.
+    """What ``generator`` draws, a share of the slices along ``axis``, and at least one, moved by
+    ``limit`` up or down.
 
     For softmax and its kin: without subtraction of the maximum, exp overflows in such a slice or
     every term of the sum vanishes.
@@ -36,6 +37,7 @@ def with_far_slices(
         slices = [1 if i == axis else extent for i, extent in enumerate(spec.shape)]
         rng = draw.rng(spec.name)
         moved = rng.random(slices) < share
+        moved.reshape(-1)[rng.integers(moved.size)] = True
         return values + np.where(moved, rng.choice([-limit, limit], slices), 0.0)
 
     return generate
