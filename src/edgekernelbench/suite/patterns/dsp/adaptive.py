@@ -42,7 +42,7 @@ def autocorrelations(draw: Draw, spec: TensorSpec) -> np.ndarray:
     rng = draw.rng(spec.name)
     B, lags = spec.shape
     N = 16 * lags
-    pole = rng.uniform(0.5, 0.85, (B, 1)) * np.exp(1j * rng.uniform(0, np.pi, (B, 1)))
+    pole = rng.uniform(0.4, 0.75, (B, 1)) * np.exp(1j * rng.uniform(0, np.pi, (B, 1)))
     delay = np.exp(-2j * np.pi * np.arange(N // 2 + 1) / N)
     colour = 1 / ((1 - pole * delay) * (1 - pole.conj() * delay))
     noise = np.fft.irfft(colour * np.fft.rfft(rng.standard_normal((B, N))), N)

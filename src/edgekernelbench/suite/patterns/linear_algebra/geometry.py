@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from edgekernelbench.suite.draw import activations
 from edgekernelbench.suite.patterns.matrices import rigid_motion, unit_quaternions
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
@@ -21,7 +22,10 @@ def _(g: Graph, p: Value, Tm: Value) -> Value:
     return g.Add(g.MatMul(p, rotation), translation)
 
 
-@pattern("quaternion_rotate_vectors", draw={"q": unit_quaternions})
+@pattern(
+    "quaternion_rotate_vectors",
+    draw={"q": unit_quaternions, "v": activations(spread=0.75)},
+)
 def quaternion_rotate_vectors(q: Array, v: Array) -> Array:
     w, u = q[:, :1], q[:, 1:]
     uv = np.cross(u, v)
