@@ -81,9 +81,9 @@ def _(
     draw={
         "w0": weights(gain=1.4),
         **{f"wd{i}": weights(gain=1.0) for i in range(1, 17)},
-        **{f"bd{i}": weights(gain=0.2) for i in range(1, 17)},
-        **{f"wp{i}": weights(gain=0.5) for i in range(1, 17)},
-        **{f"bp{i}": weights(gain=0.2) for i in range(1, 17)},
+        **{f"bd{i}": weights(gain=1.5) for i in range(1, 17)},
+        **{f"wp{i}": weights(gain=0.6) for i in range(1, 17)},
+        **{f"bp{i}": weights(gain=0.5) for i in range(1, 17)},
         **{name: weights(gain=0.5) for name in ("c8", "c16", "r8", "r16")},
     },
 )

@@ -12,7 +12,7 @@ import numpy as np
 from edgekernelbench.suite.draw import Draw, activations, weights
 from edgekernelbench.suite.model import Arrays
 
-SPREAD = 2.0
+SPREAD = 1.0
 """Standard deviation of the logits of one class over inputs."""
 
 _EXAMPLES = 4
@@ -21,7 +21,7 @@ _FIRST_EXAMPLE = 2**40
 
 
 def balanced_head(draw: Draw) -> Arrays:
-    """``Wf`` and ``bf`` for which logits have zero mean and that `SPREAD` over a few inputs.
+    """``Wf`` and ``bf`` for which logits have zero mean and the deviation `SPREAD` over a few inputs.
 
     The examples hang on the constants' seed, as the weights do.
     """
