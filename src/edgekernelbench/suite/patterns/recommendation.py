@@ -188,11 +188,12 @@ def field_embeddings(g: Graph, idx: Value, E: Array) -> Value:
     "deepfm",
     draw={
         "idx": integers("0", "V"),
-        "wl": weights("Fn"),
+        "wl": weights("Fn", 1.5),
+        "b0": near(-2.5, 0.3),  # clicks are rare
         "E": activations(0.1, spread=0.5),
         "w1": weights(gain=10.0),
         "w2": HE,
-        "w3": HE,
+        "w3": weights(gain=2.5),
     },
 )
 def deepfm(

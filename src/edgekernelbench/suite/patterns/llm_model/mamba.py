@@ -26,12 +26,10 @@ def causal_conv(x: Array, w: Array, b: Array) -> Array:
     "mamba_block",
     draw={
         "g": near(1.0),
-        "Win": weights(gain=1.5),
-        "Wx": weights(gain=2.0),
+        "Win": weights(gain=1.2),
         "Wdt": weights(gain=1.5),
         "bdt": near(-3.0, 0.7),
         "A": decay_rates,
-        "Wout": weights(gain=2.0),
     },
 )
 def mamba_block(
