@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.suite.draw import Draw, activations, uniform
+from edgekernelbench.suite.draw import Draw, uniform
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns import blocks
 from edgekernelbench.suite.patterns.quantisation import (
@@ -103,17 +103,23 @@ def _(g: Graph, x: Value, zx: Array, w: Array, bias: Array, sc: Array, zy: Array
     return g.QuantizeLinear(y, ONE, zy[0].astype(np.int8))
 
 
-def rows_with_a_zero_one(draw: Draw, spec: TensorSpec) -> np.ndarray:
-    """A row of zeros has no scale of its own and is a case of its own."""
-    values = activations()(draw, spec)
-    if len(values) > 1:
-        values[draw.rng(spec.name).integers(len(values))] = 0
+def rows_far_from_ties(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Rows whose quantised values no float32 error can move; one is zero, and has no scale."""
+    rng = draw.rng(spec.name)
+    rows = np.arange(spec.shape[0])
+    levels = np.clip(np.rint(36 * rng.standard_normal(spec.shape)), -126, 126)
+    values = levels + rng.uniform(-0.4, 0.4, spec.shape)
+    peak = rng.integers(spec.shape[1], size=len(rows))
+    values[rows, peak] = 127 * rng.choice([-1, 1], len(rows))
+    values *= 0.03 * 2 ** rng.uniform(-1.5, 1.5, (len(rows), 1))
+    if len(rows) > 1:
+        values[rng.integers(len(rows))] = 0
     return values
 
 
 @pattern(
     "dynamic_quant_linear",
-    draw={"x": rows_with_a_zero_one, "sw": scales(1 / S8_DEVIATION, "K")},
+    draw={"x": rows_far_from_ties, "sw": scales(1 / S8_DEVIATION, "K")},
 )
 def dynamic_quant_linear(x: Array, qw: Array, sw: Array, b: Array) -> Array:
     peak = np.abs(x).max(axis=1, keepdims=True)
