@@ -22,7 +22,8 @@ def kernel_header(workload: Workload) -> str:
     sizes += [f"{name}={formula}" for name, formula in definition.derived]
     inputs = ", ".join(_param(workload, decl) for decl in definition.inputs)
     outputs = ", ".join(_param(workload, decl) for decl in definition.outputs)
-    return f"kernel {definition.id}[{', '.join(sizes)}]({inputs}) -> ({outputs})"
+    bracketed = f"[{', '.join(sizes)}]" if sizes else ""
+    return f"kernel {definition.id}{bracketed}({inputs}) -> ({outputs})"
 
 
 def _param(workload: Workload, decl: TensorDecl) -> str:
@@ -31,12 +32,16 @@ def _param(workload: Workload, decl: TensorDecl) -> str:
 
 
 def canonical_kernel(workload: Workload) -> str:
-    """The packaged canonical program of the pattern with this workload's header in place.
+    """The canonical program of the pattern with this workload's header in place.
 
     Raises:
         FileNotFoundError: there is no such program.
         ValueError: the program's header declares other tensors than the definition.
     """
+    if workload.definition.origin:
+        from edgekernelbench.suite.own.code import canonical_file
+
+        return replace_header(canonical_file(workload.definition).read_text("utf-8"), workload)
     file = resources.files("edgekernelbench.suite") / "canonical" / f"{workload.pattern}.ekir"
     return replace_header(file.read_text(encoding="utf-8"), workload)
 

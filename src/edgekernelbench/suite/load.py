@@ -6,16 +6,20 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from edgekernelbench.errors import UsageError
-from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.suite.model import Definition, TensorDecl, Workload
+from edgekernelbench.suite.model import Definition, Workload
+from edgekernelbench.suite.rows import first_fault, pair, split, tensors
+
+Row = dict[str, str]
+T = TypeVar("T")
 
 SUBSETS = ("quick", "agent", "heldout", "all")
 
@@ -65,54 +69,88 @@ def _count(keys: Iterable[str]) -> dict[str, int]:
 
 @cache
 def load_suite() -> Suite:
-    """The packaged suite."""
-    definitions = {row["pattern_id"]: _definition(row) for row in _rows("patterns")}
-    workloads = {
-        row["workload_id"]: _workload(row, definitions[row["pattern_id"]])
-        for row in _rows("workloads")
-    }
+    """The packaged suite.
+
+    Raises:
+        UsageError: a row of its tables is malformed; names file and row.
+    """
+    return read_tables(resources.files("edgekernelbench.suite") / "data")
+
+
+def read_tables(folder: Traversable) -> Suite:
+    """The suite of the tables in ``folder``; see `load_suite`."""
+    definitions: dict[str, Definition] = {}
+    for place, row in _rows(folder / "patterns"):
+        definition = _located(place, row, _definition)
+        _new(definition.id, definitions, place)
+        definitions[definition.id] = definition
+    workloads: dict[str, Workload] = {}
+    for place, row in _rows(folder / "workloads"):
+        workload = _located(place, row, lambda row: _workload(row, definitions))
+        _new(workload.id, workloads, place)
+        workloads[workload.id] = workload
     return Suite(MappingProxyType(definitions), MappingProxyType(workloads))
 
 
-def _rows(kind: str) -> Iterable[dict[str, str]]:
-    """The rows of all families, families in alphabetical order."""
-    folder = resources.files("edgekernelbench.suite") / "data" / kind
+def _rows(folder: Traversable) -> Iterable[tuple[str, Row]]:
+    """The rows of all families with the place of each, families in alphabetical order."""
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".csv"):
-            yield from csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
+            text = io.StringIO(file.read_text(encoding="utf-8"), newline="")
+            for number, row in enumerate(csv.DictReader(text), 2):
+                yield f"{folder.name}/{file.name}, row {number}", row
 
 
-def _definition(row: dict[str, str]) -> Definition:
-    const = frozenset(_split(row["const"], ";"))
+def _located(place: str, row: Row, make: Callable[[Row], T]) -> T:
+    """What ``make`` makes of a row; what is wrong with it is told with its place."""
+    try:
+        if None in row or None in row.values():
+            raise ValueError("it has not as many cells as the table has columns")
+        return make(row)
+    except KeyError as error:
+        message = f"there is no {error.args[0]!r}, neither as a column nor as a pattern"
+    except ValueError as error:  # pydantic's are ValueErrors too
+        message = first_fault(error)
+    name = row.get("workload_id") or row.get("pattern_id") or "no id"
+    raise UsageError(f"{place} ({name}): {message}", "put that cell right")
+
+
+def _new(id: str, known: Mapping[str, object], place: str) -> None:
+    if id in known:
+        raise UsageError(f"{place}: {id} stands in the table twice", "ids are unique")
+
+
+def _definition(row: Row) -> Definition:
+    const = frozenset(split(row["const"], ";"))
     return Definition(
         id=row["pattern_id"],
         level=int(row["level"]),  # type: ignore[arg-type]  # pydantic checks the range
         family=row["family"],
         formula=row["definition"],
-        inputs=_tensors(row["inputs"], const),
-        outputs=_tensors(row["outputs"], frozenset()),
+        inputs=tensors(row["inputs"], const),
+        outputs=tensors(row["outputs"]),
         notes=row["notes"],
         tolerance=row["tolerance"],  # type: ignore[arg-type]
         intensity=row["intensity"],  # type: ignore[arg-type]
         dtype_class=row["dtype_class"],
-        dtypes=_split(row["dtypes"], "|"),
+        dtypes=split(row["dtypes"], "|"),
         layout=row["layout"],
-        attrs=_split(row["attrs"], ","),
-        derived=tuple(_pair(part) for part in _split(row["derived"], ";")),
+        attrs=split(row["attrs"], ","),
+        derived=tuple(pair(part) for part in split(row["derived"], ";")),
         flops_formula=row["flops_formula"],
         touched_formula=row["touched_formula"],
         naive_formula=row["naive_formula"],
         input_gen=row["input_gen"],
         accumulation=row["accumulation"],
         lsb_share=float(row["lsb_share"] or 0.001),
-        small={name: json.loads(value) for name, value in map(_pair, row["small"].split())},
+        small={name: json.loads(value) for name, value in map(pair, row["small"].split())},
     )
 
 
-def _workload(row: dict[str, str], definition: Definition) -> Workload:
+def _workload(row: Row, definitions: Mapping[str, Definition]) -> Workload:
     return Workload(
         id=row["workload_id"],
-        definition=definition,
+        definition=definitions[row["pattern_id"]],
         domain=row["domain"],
         source=row["source"],
         provenance=row["provenance"],
@@ -122,36 +160,10 @@ def _workload(row: dict[str, str], definition: Definition) -> Workload:
         flops=int(row["flops"]),
         bytes_min=int(row["bytes_min"]),
         bytes_touched=int(row["bytes_touched"]),
-        backends=_split(row["backends"], ";"),
+        backends=split(row["backends"], ";"),
         agent=row["agent_subset"] == "1",
         heldout=row["heldout"] == "1",
         heldout_kind=row["heldout_kind"],
         quick=row["quick"] == "1",
         notes=row["notes"],
     )
-
-
-def _tensors(text: str, const: frozenset[str]) -> tuple[TensorDecl, ...]:
-    """``name:[dim,dim]:dtype; ...``; a dim may hold parentheses but no comma."""
-    decls = []
-    for part in _split(text, ";"):
-        name, rest = part.split(":", 1)
-        dims, dtype = rest.rsplit(":", 1)
-        decls.append(
-            TensorDecl(
-                name=name.strip(),
-                dims=_split(dims.strip().strip("[]"), ","),
-                dtype=None if dtype.strip() == "T" else DType(dtype.strip()),
-                const=name.strip() in const,
-            )
-        )
-    return tuple(decls)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, formula = text.split("=", 1)
-    return name.strip(), formula.strip()
-
-
-def _split(text: str, separator: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(separator) if part.strip())

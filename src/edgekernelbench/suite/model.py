@@ -78,6 +78,7 @@ class Definition(_Stored):
         lsb_share: share of the elements of a rounded output that may be one step off.
         input_gen: how inputs are drawn where full-range numbers would be wrong, in words.
         small: bindings at which a check of meaning is quick; they suit every workload.
+        origin: the user's own suite that it belongs to; empty in the packaged one.
     """
 
     id: str
@@ -101,10 +102,15 @@ class Definition(_Stored):
     accumulation: str
     lsb_share: float
     small: dict[str, int | float]
+    origin: str = ""
 
     @cached_property
     def pattern(self) -> Pattern:
         """The code of the pattern: reference, twin, input overrides. Imports its family file."""
+        if self.origin:
+            from edgekernelbench.suite.own.code import own_pattern
+
+            return own_pattern(self)
         from edgekernelbench.suite.patterns.registry import find_pattern
 
         return find_pattern(self.family, self.id)
@@ -272,7 +278,7 @@ class Workload(_Stored):
         """The canonical kernel of the pattern under this workload's header.
 
         Raises:
-            FileNotFoundError: no canonical program of the pattern is packaged.
+            FileNotFoundError: the pattern has no canonical program.
         """
         from edgekernelbench.suite.header import canonical_kernel
 

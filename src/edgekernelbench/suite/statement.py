@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
@@ -32,23 +33,29 @@ def task_statement(workload: Workload) -> str:
         workload.header() + " {",
         "```",
         "",
-        f"Sizes: {sizes}.",
-        "",
+        *([f"Sizes: {sizes}.", ""] if sizes else []),
         "Inputs (const: known before deployment, may be repacked ahead of the timed call):",
         *(_tensor_line(spec) for spec in workload.input_specs),
         "Outputs:",
         *(_tensor_line(spec) for spec in workload.output_specs),
         "",
-        "The reference in NumPy (floats as float64, integers exact):",
-        "",
-        "```python",
-        reference_source(definition.pattern).rstrip(),
-        "```",
-        "",
+        *_reference(definition.pattern),
         f"Nominal work: {workload.flops:,} operations, {workload.bytes_min:,} bytes.",
         f"Tolerance ({workload.tolerance}): {tolerance_text(workload)}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reference(pattern: Pattern) -> tuple[str, ...]:
+    kind, language = ("ONNX operators", "") if pattern.text else ("NumPy", "python")
+    return (
+        f"The reference in {kind} (floats as float64, integers exact):",
+        "",
+        f"```{language}",
+        reference_source(pattern).rstrip(),
+        "```",
+        "",
+    )
 
 
 def _tensor_line(spec: TensorSpec) -> str:
@@ -76,6 +83,8 @@ def tolerance_text(workload: Workload) -> str:
 
 def reference_source(pattern: Pattern) -> str:
     """The text of the reference and, before it, of the helpers that it calls, as written."""
+    if pattern.text:
+        return pattern.text
     functions = [*_helpers(pattern.reference), pattern.reference]
     return "\n\n".join(_source(function) for function in functions)
 
@@ -88,8 +97,9 @@ def _source(function: Callable[..., Any]) -> str:
 
 
 def _helpers(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """Functions of the suite that it calls, callees before callers, each once."""
+    """Functions of the suite or its own file that it calls, callees before callers, each once."""
     seen: set[Callable[..., Any]] = {function}
+    own = function.__module__
 
     def visit(caller: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
         assert isinstance(caller, FunctionType)
@@ -99,7 +109,7 @@ def _helpers(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
                 callee = callee.reference
             if not isinstance(callee, FunctionType) or callee in seen:
                 continue
-            if callee.__module__.startswith("edgekernelbench.suite.patterns"):
+            if callee.__module__.startswith(("edgekernelbench.suite.patterns", own)):
                 seen.add(callee)
                 yield from visit(callee)
                 yield callee
@@ -108,7 +118,10 @@ def _helpers(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
 
 def _global_names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+    """Not ``co_names``, which holds attributes too: ``np.cross`` is no call of a ``cross``."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _global_names(constant)

@@ -123,6 +123,8 @@ def build_twin(workload: Workload, inputs: Mapping[str, np.ndarray]) -> ModelPro
     Graph inputs are the non-const inputs that the twin uses, under their names.
     """
     pattern = workload.definition.pattern
+    if pattern.twin_model is not None:
+        return pattern.twin_model(inputs)
     if pattern.build_twin is None:
         if pattern.no_twin is None:
             raise LookupError(f"{pattern.id} has neither a twin nor a reason not to have one")

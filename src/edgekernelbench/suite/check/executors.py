@@ -29,9 +29,9 @@ def check_twin(workload: Workload, seed: int, notes: Notes) -> None:
     from edgekernelbench.suite.twin import run_twin
 
     pattern = workload.definition.pattern
-    stated = (pattern.build_twin is None) == (pattern.no_twin is not None)
+    stated = pattern.has_twin == (pattern.no_twin is None)
     notes.expect("twin", stated, "either a twin, or a reason why there is none")
-    if pattern.build_twin is None:
+    if not pattern.has_twin:
         notes.skipped["twin"] = pattern.no_twin or ""
         return
     inputs = workload.inputs(seed)

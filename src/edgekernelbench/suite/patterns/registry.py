@@ -20,12 +20,15 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgekernelbench.suite.draw import Draw, Generator
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 Array = NDArray[Any]
 """An array in a reference: float64 for float inputs, int64 for integer ones."""
@@ -47,6 +50,8 @@ class Pattern:
         sparse_output: why most of an output is one value, where that is its nature.
         build_twin: adds the pattern's operators to a graph and returns the output values.
         joint_inputs: draws inputs that depend on each other.
+        twin_model: a whole ONNX model from the inputs, in place of ``build_twin``.
+        text: the ONNX operators that authors are shown in place of the reference's source.
     """
 
     id: str
@@ -58,6 +63,12 @@ class Pattern:
     sparse_output: str = ""
     build_twin: Callable[..., Any] | None = None
     joint_inputs: JointInputs | None = None
+    twin_model: Callable[[Mapping[str, np.ndarray]], ModelProto] | None = None
+    text: str = ""
+
+    @property
+    def has_twin(self) -> bool:
+        return self.build_twin is not None or self.twin_model is not None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.reference(*args, **kwargs)
