@@ -131,16 +131,12 @@ def token_shift(x: Array) -> Array:
     return np.concatenate([np.zeros_like(x[:1]), x[:-1]])
 
 
-def channel_mix(x: Array, mk: Array, mr: Array, Wk: Array, Wr: Array, Wv: Array) -> Array:
+@pattern("rwkv_channel_mix", draw={"mk": uniform(0.0, 1.0), "mr": uniform(0.0, 1.0)})
+def rwkv_channel_mix(x: Array, mk: Array, mr: Array, Wk: Array, Wr: Array, Wv: Array) -> Array:
     previous = token_shift(x)
     xk = x * mk + previous * (1 - mk)
     xr = x * mr + previous * (1 - mr)
     return sigmoid(xr @ Wr.T) * (relu(xk @ Wk.T) ** 2 @ Wv.T)
-
-
-@pattern("rwkv_channel_mix", draw={"mk": uniform(0.0, 1.0), "mr": uniform(0.0, 1.0)})
-def rwkv_channel_mix(x: Array, mk: Array, mr: Array, Wk: Array, Wr: Array, Wv: Array) -> Array:
-    return channel_mix(x, mk, mr, Wk, Wr, Wv)
 
 
 @rwkv_channel_mix.twin
