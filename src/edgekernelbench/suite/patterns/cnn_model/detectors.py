@@ -84,7 +84,8 @@ def _(
         **{f"bd{i}": weights(gain=1.5) for i in range(1, 17)},
         **{f"wp{i}": weights(gain=0.6) for i in range(1, 17)},
         **{f"bp{i}": weights(gain=0.5) for i in range(1, 17)},
-        **{name: weights(gain=0.5) for name in ("c8", "c16", "r8", "r16")},
+        **{name: weights(gain=0.2) for name in ("c8", "c16", "r8", "r16")},
+        **{name: weights(gain=3.0) for name in ("cb8", "cb16", "rb8", "rb16")},
     },
 )
 def blazeface_front(
