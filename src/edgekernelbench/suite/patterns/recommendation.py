@@ -189,7 +189,7 @@ def field_embeddings(g: Graph, idx: Value, E: Array) -> Value:
     draw={
         "idx": integers("0", "V"),
         "wl": weights("Fn", 1.5),
-        "b0": near(-2.5, 0.3),  # clicks are rare
+        "b0": near(-1.5, 0.3),  # clicks are rare
         "E": activations(0.1, spread=0.5),
         "w1": weights(gain=10.0),
         "w2": HE,

@@ -254,7 +254,7 @@ def gate_offsets(draw: Draw, spec: TensorSpec) -> np.ndarray:
 
 @pattern(
     "fastgrnn_sequence",
-    draw={"W": weights("I", 1.5), "U": weights("Hd", 1.2), "zn": gate_offsets},
+    draw={"W": weights("I", 1.5), "U": weights("Hd", 3.0), "zn": gate_offsets},
     no_twin="no operator has its gates; ONNX has it only as a Scan over a subgraph",
 )
 def fastgrnn_sequence(x: Array, W: Array, U: Array, bz: Array, bh: Array, zn: Array) -> Array:

@@ -85,9 +85,9 @@ def _(
     draw={
         "g": near(1.0),
         "Wx1": weights("I", 1.5),
-        "Wh1": weights("Hd", 1.5),
+        "Wh1": weights("Hd", 2.5),
         "Wx2": weights("Hd", 3.0),
-        "Wh2": weights("Hd", 1.5),
+        "Wh2": weights("Hd", 2.5),
         "Wm": weights("Hd", 3.0),
     },
 )

@@ -29,7 +29,7 @@ def _(g: Graph, x: Value, H: int, L: int) -> Value:
         "q": queries(),
         "k": keys,
         "v": values,
-        "bias": weights("1"),
+        "bias": weights("4"),
         "ridx": integers("0", "NBi"),
     },
 )

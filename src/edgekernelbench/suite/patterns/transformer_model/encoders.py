@@ -52,9 +52,9 @@ def _(
 
 
 def padding_mask(draw: Draw, spec: TensorSpec) -> np.ndarray:
-    """Ones up to a random length, at least half of the tokens."""
+    """Ones up to a random length, at least half of the tokens and not all of them."""
     (tokens,) = spec.shape
-    length = draw.rng(spec.name).integers(tokens // 2, tokens + 1)
+    length = draw.rng(spec.name).integers(tokens // 2, tokens)
     return (np.arange(tokens) < length).astype(np.uint8)
 
 
