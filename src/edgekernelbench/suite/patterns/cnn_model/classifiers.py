@@ -86,8 +86,12 @@ def outputs_last(gain: float, centred: bool = False) -> Generator:
     return generate
 
 
-TINTED = with_means(activations(), axes=(0, 1))
-"""Images [H,W,C] that differ in their mean colour, and so in what is left after pooling."""
+def pixels(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Images [H,W,C], most of it positive as pixels are.
+
+    They differ in their mean colour, and so in what is left of them after pooling.
+    """
+    return 3 + with_means(activations(), axes=(0, 1))(draw, spec)
 
 
 def conv_same(x: Array, w: Array, b: Array, stride: int = 1) -> Array:
@@ -120,7 +124,7 @@ def head_twin(g: Graph, t: Value, Wf: Array, bf: Array, NC: int) -> Value:
 @pattern(
     "mobilenet_v1_classifier",
     draw={
-        "x": TINTED,
+        "x": pixels,
         "w0": outputs_last(1.4),
         "b0": weights(gain=0.2),
         "Wf": outputs_last(0.1),
@@ -172,7 +176,7 @@ def _(
 @pattern(
     "resnet8_cifar",
     draw={
-        "x": TINTED,
+        "x": pixels,
         "Wf": outputs_last(0.1),
         **{name: outputs_last(1.3) for name in ("w0", "wa1", "wa2", "wa3")},
         **{name: outputs_last(1.0) for name in ("wb1", "wb2", "wb3", "wr2", "wr3")},

@@ -21,7 +21,7 @@ _FIRST_EXAMPLE = 2**40
 
 
 def balanced_head(draw: Draw) -> Arrays:
-    """``Wf`` and ``bf`` for which logits have zero mean and the deviation `SPREAD` over a few inputs.
+    """``Wf`` and ``bf`` for which logits have zero mean and deviation `SPREAD` over a few inputs.
 
     The examples hang on the constants' seed, as the weights do.
     """
