@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -18,6 +18,9 @@ from rich.table import Table
 from edgekernelbench.cli.common import JsonOption, err, out, print_json
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite import Workload, load_suite
+
+if TYPE_CHECKING:
+    from edgekernelbench.suite.check import Outcome
 
 
 def check(
@@ -45,6 +48,7 @@ def check(
     Exit code 1 if any rule is broken.
     """
     from edgekernelbench.suite.check import Effort
+    from edgekernelbench.suite.check.classes import classes
     from edgekernelbench.suite.check.pool import check_all
 
     chosen = _sampled(_chosen(names or [], subset), sample)
@@ -52,24 +56,38 @@ def check(
     applied: Counter[str] = Counter()
     broken: list[dict[str, str]] = []
     skipped: Counter[str] = Counter()
+    kept: list[Outcome] = []
     with _lines(outcomes) as file:
         done = check_all(chosen, effort, jobs)
         for outcome in track(done, "checking", len(chosen), console=err, transient=True):
+            kept.append(outcome)
             applied.update(outcome.applied)
             skipped.update(outcome.skipped.keys())
             if file is not None:
                 file.write(outcome.model_dump_json() + "\n")
                 file.flush()
             for finding in outcome.findings:
-                broken.append({"workload": outcome.workload, **finding.model_dump()})
-                err.print(f"[bold red]{outcome.workload}[/] {finding.rule}: ", end="")
-                err.print(escape(finding.message), soft_wrap=True)
+                broken.append(_told(outcome.workload, finding.rule, finding.message))
+    used = classes(kept, {w.id: w for w in chosen})
+    for use in used:
+        applied["class"] += 1
+        if use.too_wide:
+            worst = f"no executor needs more than {max(use.errors):.2g} of the allowed error"
+            broken.append(_told(use.tolerance, "class", worst))
+    by_class = {use.tolerance: [use.errors[0], use.errors[-1]] for use in used}
     if json:
         counts = {"applied": dict(applied), "skipped": dict(skipped)}
+        counts |= {"class_errors": by_class}
         print_json({"workloads": len(chosen), **counts, "findings": broken})
     else:
         _print(len(chosen), applied, skipped, broken)
     raise typer.Exit(1 if broken else 0)
+
+
+def _told(subject: str, rule: str, message: str) -> dict[str, str]:
+    """Prints a finding; the form in which it is kept."""
+    err.print(f"[bold red]{escape(subject)}[/] {rule}: {escape(message)}", soft_wrap=True)
+    return {"workload": subject, "rule": rule, "message": message}
 
 
 def _chosen(names: Sequence[str], subset: str) -> Sequence[Workload]:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgekernelbench.suite import Workload, load_suite
+from edgekernelbench.suite import Workload, load_suite, tolerance
 from edgekernelbench.suite.check import RULES, Effort, Outcome, check_workload
 from edgekernelbench.suite.check import check as whole
+from edgekernelbench.suite.check.classes import classes
 from edgekernelbench.suite.check.controls import with_mantissa
 from edgekernelbench.suite.check.pool import check_all
 from edgekernelbench.suite.draw import integers, near, uniform
@@ -43,7 +44,7 @@ def broken(outcome: Outcome) -> set[str]:
 def test_a_sound_workload_is_clean() -> None:
     outcome = check_workload(fresh(), Effort(seeds=2))
     assert outcome.clean, outcome.findings
-    assert set(outcome.applied) - {k for k in outcome.applied if ":" in k} == set(RULES)
+    assert {k for k in outcome.applied if ":" not in k} == set(RULES) - {"class"}
     assert 0 < outcome.figures["compiled_error"] < 0.5
 
 
@@ -123,8 +124,9 @@ def test_inputs_that_a_cheaper_format_holds_are_not_tested_for_precision() -> No
     assert "precision" in check_workload(whole_numbers, EFFORT).skipped
 
 
-def test_a_tolerance_too_wide_lets_a_cheaper_format_pass() -> None:
-    outcome = check_workload(fresh(tolerance="f32_dynamic_quant"), EFFORT)
+def test_a_tolerance_too_wide_lets_a_cheaper_format_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tolerance.RULES, "f32_reduction", tolerance.Rule(0.05, 0.05))
+    outcome = check_workload(fresh(), EFFORT)
     assert "precision" in broken(outcome)
 
 
@@ -152,3 +154,16 @@ def _dies_on_culprit(workload: Workload, effort: Effort) -> Outcome:
     if workload.id == "dies":
         os._exit(3)
     return whole.check_workload(workload, effort)
+
+
+def test_a_class_that_nobody_needs_is_too_wide() -> None:
+    workload = load_suite().workloads["add__01"]
+
+    def outcome(error: float) -> Outcome:
+        figures = {"compiled_error": error}
+        return Outcome(workload="add__01", applied={}, findings=(), figures=figures, skipped={})
+
+    many = [outcome(0.01)] * 10
+    assert [use.too_wide for use in classes(many, {"add__01": workload})] == [True]
+    assert not classes(many[1:], {"add__01": workload})[0].too_wide
+    assert not classes([*many, outcome(0.2)], {"add__01": workload})[0].too_wide

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MARGIN = 0.5
 """Largest share of the allowed error that an honest executor may take."""
-LOOSEST = 1e-3
+LOOSEST = 2e-4
 """Least share of the allowed error that a float32 compiler's result should take."""
 
 
