@@ -20,10 +20,10 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Parse and verify a kernel, and check the layers that apply to a target."""
-    from edgekernelbench.cli.suite import find_workload
     from edgekernelbench.evaluator.static import static_check
     from edgekernelbench.evaluator.task import as_task
     from edgekernelbench.ir.diagnostics import render
+    from edgekernelbench.suite.find import find_workload
     from edgekernelbench.targets.registry import find_target
 
     text = read_kernel(kernel)

@@ -23,6 +23,7 @@ KernelArgument = Annotated[
 TargetOption = Annotated[
     str, typer.Option("--target", help="llvm (this host), or the name of a device profile.")
 ]
+SUBSETS_HELP = "quick, agent, heldout, all, own or own:NAME."
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 _MAX_BYTES = 4 << 20

@@ -28,9 +28,9 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Compile, check and time a kernel beside the baselines."""
-    from edgekernelbench.cli.suite import find_workload
     from edgekernelbench.evaluator import Evaluator
     from edgekernelbench.evaluator.task import as_task
+    from edgekernelbench.suite.find import find_workload
     from edgekernelbench.targets.registry import find_target
 
     text = read_kernel(kernel)

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from edgekernelbench.cli.common import JsonOption, TargetOption, err, out, print_json
+from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, TargetOption, err, out, print_json
 from edgekernelbench.cli.tables import record_row, score_tables
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import Record, Spent, Step
@@ -22,7 +22,7 @@ def run(
     out_folder: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
     agent: Annotated[str, typer.Option(help="Which agent; `tuner` needs no model.")] = "tuner",
     target: TargetOption = "llvm",
-    subset: Annotated[str, typer.Option(help="quick, agent, heldout or all.")] = "quick",
+    subset: Annotated[str, typer.Option(help=SUBSETS_HELP)] = "quick",
     workload: Annotated[
         list[str] | None,
         typer.Option("--workload", help="This one in place of a subset; repeatable."),
@@ -36,17 +36,16 @@ def run(
 ) -> None:
     """Run an agent over a subset and score it."""
     from edgekernelbench.agents.registry import make_agent
-    from edgekernelbench.cli.suite import find_workload
     from edgekernelbench.evaluator import EvalSettings, Evaluator
     from edgekernelbench.runs.run import RunConfig
     from edgekernelbench.runs.run import run as run_core
     from edgekernelbench.scores.score import score
-    from edgekernelbench.suite import load_suite
+    from edgekernelbench.suite.find import find_subset, find_workload
     from edgekernelbench.targets.registry import find_target
 
     if seconds is not None and not 0 < seconds < float("inf"):
         raise UsageError(f"--seconds {seconds}: not a time", "give a positive number of seconds")
-    chosen = [find_workload(w) for w in workload] if workload else load_suite().subset(subset)
+    chosen = [find_workload(w) for w in workload] if workload else find_subset(subset)
     config = RunConfig(
         agent=make_agent(agent),
         model=None,

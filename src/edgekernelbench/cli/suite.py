@@ -7,33 +7,16 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from edgekernelbench.cli import suitecheck
-from edgekernelbench.cli.common import JsonOption, out, print_json, quantity
+from edgekernelbench.cli import suiteadd, suitecheck
+from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, out, print_json, quantity
 from edgekernelbench.errors import UsageError
-from edgekernelbench.suite import Workload, load_suite
+from edgekernelbench.suite import load_suite
+from edgekernelbench.suite.find import find_subset, find_workload
 
 app = typer.Typer(help="Patterns and workloads.", no_args_is_help=True)
 
-SubsetOption = Annotated[str, typer.Option("--subset", help="quick, agent, heldout or all.")]
+SubsetOption = Annotated[str, typer.Option("--subset", help=SUBSETS_HELP)]
 WorkloadArgument = Annotated[str, typer.Argument(metavar="WORKLOAD")]
-
-
-def find_workload(name: str) -> Workload:
-    """The workload of that name.
-
-    Raises:
-        UsageError: naming the nearest ones, if there is none.
-    """
-    import difflib
-
-    workloads = load_suite().workloads
-    if name in workloads:
-        return workloads[name]
-    near = difflib.get_close_matches(name, list(workloads), 3, 0.5)
-    raise UsageError(
-        f"unknown workload {name!r}",
-        f"did you mean {', '.join(near)}?" if near else "`ekb suite list` names them all",
-    )
 
 
 @app.command("stats")
@@ -61,7 +44,7 @@ def list_(subset: SubsetOption = "all", json: JsonOption = False) -> None:
             "domain": w.domain,
             "dtype": w.dtype,
         }
-        for w in load_suite().subset(subset)
+        for w in find_subset(subset)
     ]
     if json:
         print_json(rows)
@@ -98,14 +81,25 @@ def show(workload: WorkloadArgument, json: JsonOption = False) -> None:
         return
     out.print(f"[bold]{found.id}[/]  level {found.level}, {found.family}, {found.domain}")
     out.print(f"{found.source} ({found.provenance})", markup=False)
-    out.print(f"{quantity(found.flops, 'op')}, {quantity(found.bytes_min, 'B')} in and out\n")
+    known = bool(found.definition.flops_formula)
+    flops = quantity(found.flops, "op") if known else "operations unknown"
+    out.print(f"{flops}, {quantity(found.bytes_min, 'B')} in and out\n")
     out.print(found.statement(), markup=False, soft_wrap=True)
 
 
 @app.command("canonical")
 def canonical(workload: WorkloadArgument) -> None:
     """Print the canonical IR program of a workload."""
-    print(find_workload(workload).canonical())
+    found = find_workload(workload)
+    try:
+        text = found.canonical()
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{found.id}: no canonical program", "write one from the statement: `ekb suite show`"
+        ) from error
+    print(text)
 
 
 app.command("check")(suitecheck.check)
+app.command("add")(suiteadd.add)
+app.command("remove")(suiteadd.remove)

@@ -15,9 +15,10 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from edgekernelbench.cli.common import JsonOption, err, out, print_json
+from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, err, out, print_json
 from edgekernelbench.errors import UsageError
-from edgekernelbench.suite import Workload, load_suite
+from edgekernelbench.suite import Workload
+from edgekernelbench.suite.find import find_subset
 
 if TYPE_CHECKING:
     from edgekernelbench.suite.check import Outcome
@@ -28,7 +29,7 @@ def check(
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Workloads, patterns or families."),
     ] = None,
-    subset: Annotated[str, typer.Option(help="quick, agent, heldout or all.")] = "all",
+    subset: Annotated[str, typer.Option(help=SUBSETS_HELP)] = "all",
     sample: Annotated[
         int | None, typer.Option(min=1, help="Only that many, always the same ones.")
     ] = None,
@@ -92,7 +93,9 @@ def _told(subject: str, rule: str, message: str) -> dict[str, str]:
 
 def _chosen(names: Sequence[str], subset: str) -> Sequence[Workload]:
     """The subset, cut down to the names, if there are any."""
-    workloads = load_suite().subset(subset)
+    workloads = find_subset(subset)
+    if subset == "all" and names:
+        workloads += _own(names)
     known = {name for w in workloads for name in (w.id, w.pattern, w.family)}
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -102,6 +105,14 @@ def _chosen(names: Sequence[str], subset: str) -> Sequence[Workload]:
         )
     wanted = set(names)
     return [w for w in workloads if not wanted or wanted & {w.id, w.pattern, w.family}]
+
+
+def _own(names: Sequence[str]) -> tuple[Workload, ...]:
+    """Own workloads among ``names``: they are in no packaged subset."""
+    from edgekernelbench.suite.own import store
+
+    found = (store.find(name) for name in names)
+    return tuple(workload for workload in found if workload is not None)
 
 
 def _sampled(workloads: Sequence[Workload], count: int | None) -> Sequence[Workload]:

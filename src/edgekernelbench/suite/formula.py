@@ -58,6 +58,16 @@ def evaluate(formula: str, names: Mapping[str, Number]) -> Number:
     return _value(_parse(formula), names, formula)
 
 
+def names_in(formula: str) -> frozenset[str]:
+    """The names of numbers that ``formula`` uses.
+
+    Raises:
+        ValueError: it is no Python expression.
+    """
+    nodes = ast.walk(_parse(formula))
+    return frozenset(n.id for n in nodes if isinstance(n, ast.Name)) - set(FUNCTIONS)
+
+
 @lru_cache(maxsize=4096)
 def _parse(formula: str) -> ast.expr:
     try:

@@ -73,6 +73,7 @@ class Definition(_Stored):
         id: unique, snake case; also the name of its kernels.
         level: 1 one operator, 2 a chain that a compiler could fuse, 3 a small model or a block.
         formula: what it computes, in one line.
+        flops_formula: operations of one call; empty where they are not known.
         derived: sizes that follow from the bindings, in the order in which they may be computed.
         accumulation: formula of the number of terms summed into one output element.
         lsb_share: share of the elements of a rounded output that may be one step off.
@@ -222,10 +223,11 @@ class Workload(_Stored):
         """Nominal operations and bytes, computed from the definition's formulas."""
         names = {**self.sizes, "ES": self.float_dtype.bytes}
         definition = self.definition
+        flops = definition.flops_formula
         total = sum(spec.bytes for spec in (*self.input_specs, *self.output_specs))
         touched = definition.touched_formula
         return {
-            "flops": int(evaluate(definition.flops_formula, names)),
+            "flops": int(evaluate(flops, names)) if flops else 0,
             "bytes_min": total,
             "bytes_touched": int(evaluate(touched, names)) if touched else total,
         }

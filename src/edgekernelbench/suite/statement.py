@@ -40,10 +40,15 @@ def task_statement(workload: Workload) -> str:
         *(_tensor_line(spec) for spec in workload.output_specs),
         "",
         *_reference(definition.pattern),
-        f"Nominal work: {workload.flops:,} operations, {workload.bytes_min:,} bytes.",
+        f"Nominal work: {_operations(workload)}, {workload.bytes_min:,} bytes.",
         f"Tolerance ({workload.tolerance}): {tolerance_text(workload)}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _operations(workload: Workload) -> str:
+    known = bool(workload.definition.flops_formula)
+    return f"{workload.flops:,} operations" if known else "an unknown number of operations"
 
 
 def _reference(pattern: Pattern) -> tuple[str, ...]:

@@ -1,0 +1,132 @@
+"""`add`: a model, a folder of models or a Python file becomes an own suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.load import SUBSETS, load_suite
+from edgekernelbench.suite.own import store
+from edgekernelbench.suite.own.manifest import Manifest, OwnTask
+from edgekernelbench.suite.own.names import plain, suite_name
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A new own suite. ``warnings``: what its tasks cannot have, each with its reason."""
+
+    manifest: Manifest
+    warnings: tuple[str, ...]
+
+
+def add(
+    path: Path,
+    name: str | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+) -> Added:
+    """Checks what lies at ``path`` and stores it as an own suite.
+
+    Args:
+        name: of the suite; made of the file's or folder's name if left out.
+        shapes: of inputs of ONNX models, where they are dynamic.
+        ranges: lowest and highest values of inputs of ONNX models.
+
+    Raises:
+        UsageError: no task can be made of it, or the name is taken; nothing is stored then.
+    """
+    path = path.expanduser()
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder", _KINDS)
+    chosen = suite_name(name, path.resolve().stem if path.is_file() else path.resolve().name)
+    _check_free(chosen, path)
+    with store.staged(chosen) as folder:
+        if path.suffix == ".py":
+            if shapes or ranges:
+                raise UsageError(
+                    f"{path}: --shape and --range are for ONNX models",
+                    "a Python file says them itself: shapes=, draw=",
+                )
+            from edgekernelbench.suite.own.python.make import make_tasks
+
+            tasks = make_tasks(path, chosen, folder)
+            kind = "python"
+        else:
+            tasks = _models(path, chosen, folder, shapes or {}, ranges or {})
+            kind = "onnx"
+        manifest = Manifest(name=chosen, kind=kind, source=str(path.resolve()), tasks=tasks)
+        store.write(folder, manifest)
+    return Added(manifest, tuple(_warnings(manifest)))
+
+
+_KINDS = "give an ONNX model (.onnx), a folder of them, or a Python file of tasks (.py)"
+
+
+def _check_free(name: str, path: Path) -> None:
+    if name in store.names():
+        raise UsageError(
+            f"{path}: there is an own suite {name!r} already",
+            f"`ekb suite remove {name}` first, or choose another name with --name",
+        )
+    suite = load_suite()
+    families = {definition.family for definition in suite.definitions.values()}
+    if name in {*suite.definitions, *suite.workloads, *families, *SUBSETS, "own"}:
+        raise UsageError(
+            f"{path}: the packaged suite has the name {name!r}", "choose another one with --name"
+        )
+
+
+def _models(
+    path: Path,
+    name: str,
+    folder: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    ranges: Mapping[str, tuple[float, float]],
+) -> tuple[OwnTask, ...]:
+    from edgekernelbench.suite.own.graph.make import Options, make_task
+
+    options = Options(shapes, ranges)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix == ".onnx")
+        if not files:
+            raise UsageError(f"{path}: no .onnx file in that folder", _KINDS)
+        ids: dict[str, Path] = {}
+        for file in files:
+            ids[f"{name}__{plain(file.stem, {i.partition('__')[2] for i in ids})}"] = file
+    elif path.suffix == ".onnx":
+        ids = {name: path}
+    else:
+        raise UsageError(f"{path}: neither .onnx nor .py", _KINDS)
+    tasks = tuple(make_task(file, id, name, folder, options) for id, file in ids.items())
+    unknown = sorted({*shapes, *ranges} - options.used)
+    if unknown:
+        raise UsageError(
+            f"{path}: no input is called {unknown[0]!r}",
+            f"inputs: {', '.join(sorted(_inputs(tasks)))}",
+        )
+    return tasks
+
+
+def _inputs(tasks: tuple[OwnTask, ...]) -> set[str]:
+    return {s.name for task in tasks for s in task.workload.input_specs if not s.const}
+
+
+def _warnings(manifest: Manifest) -> list[str]:
+    """Baselines that tasks cannot have."""
+    told: list[str] = []
+    seen: set[str] = set()
+    for task in manifest.tasks:
+        definition = task.workload.definition
+        if definition.id in seen:
+            continue
+        seen.add(definition.id)
+        if definition.pattern.has_twin:
+            if not task.canonical and manifest.kind == "onnx":
+                told.append(f"{definition.id}: no canonical program: {task.no_canonical}")
+            continue
+        told.append(f"{definition.id}: no ort baseline: it has no ONNX twin")
+        if not task.canonical:
+            told.append(f"{definition.id}: no tvm baseline: no twin and no canonical program")
+    return told

@@ -1,0 +1,207 @@
+"""Tasks of a Python file: rows made of the tables, everything checked, then stored."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+from pathlib import Path
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.formula import names_in
+from edgekernelbench.suite.header import replace_header
+from edgekernelbench.suite.model import Definition, Workload
+from edgekernelbench.suite.own import verify
+from edgekernelbench.suite.own.code import offered
+from edgekernelbench.suite.own.manifest import OwnTask
+from edgekernelbench.suite.own.python.read import line_of, read_tasks
+from edgekernelbench.suite.own.python.table import TaskPattern
+from edgekernelbench.suite.own.rows import definition_row, workload_row
+from edgekernelbench.suite.rows import first_fault, pair, split, tensors
+
+_FILE = "tasks.py"
+_SMALLER = "choose smaller shapes"
+
+
+def make_tasks(path: Path, suite: str, folder: Path) -> tuple[OwnTask, ...]:
+    """One task for each shape of each function.
+
+    Raises:
+        UsageError: a table is malformed or a function not fit to be a task; names file, task and
+            field.
+    """
+    try:
+        shutil.copyfile(path, folder / _FILE)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})", "give a file") from error
+    tasks: list[OwnTask] = []
+    for pattern in _in_place(path, folder):
+        where = f"{path}: task {pattern.id}"
+        program = _canonical(path, pattern, where)
+        definition = _definition(pattern, suite, where)
+        if program:
+            (folder / f"{pattern.id}.ekir").write_text(program, encoding="utf-8")
+        with offered(definition.id, pattern):
+            for number in range(1, len(pattern.table.shapes) + 1):
+                place = f"{where}, shape {number}"
+                workload = _workload(definition, pattern, number, path.name, place)
+                workload = _verified(workload, program, folder / _FILE, place)
+                tasks.append(_task(workload, pattern, program))
+    return tuple(tasks)
+
+
+def _task(workload: Workload, pattern: TaskPattern, program: str) -> OwnTask:
+    return OwnTask(
+        workload=workload,
+        file=_FILE,
+        function=pattern.id,
+        canonical=f"{pattern.id}.ekir" if program else "",
+        no_canonical="" if program else "its table names none",
+    )
+
+
+def _in_place(path: Path, folder: Path) -> list[TaskPattern]:
+    """The tasks of the copy, with messages about the original."""
+    try:
+        return read_tasks(folder / _FILE)
+    except UsageError as error:
+        message = error.message.removeprefix(_FILE)
+        raise UsageError(f"{path}{message}", error.help) from error
+
+
+def _canonical(path: Path, pattern: TaskPattern, where: str) -> str:
+    """The text of the program that the table names; empty if it names none."""
+    named = pattern.table.canonical
+    if not named:
+        return ""
+    try:
+        return (path.parent / named).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{where}: canonical: {named!r} cannot be read",
+            f"put it beside the file: {path.parent}",
+        ) from error
+
+
+# ---------------------------------------------------------------- rows
+def _definition(pattern: TaskPattern, suite: str, where: str) -> Definition:
+    table = pattern.table
+    try:
+        const = frozenset(split(table.const, ";"))
+        inputs, outputs = tensors(table.inputs, const), tensors(table.outputs)
+        derived = tuple(pair(part) for part in split(table.derived, ";"))
+    except ValueError as error:
+        raise UsageError(f"{where}: {first_fault(error)}", "put that field right") from error
+    unknown = sorted(const - {decl.name for decl in inputs})
+    generic = [decl.name for decl in (*inputs, *outputs) if decl.dtype is None]
+    for wrong, told in (
+        (unknown, "const names no input"),
+        (generic, "dtype T is for the packaged suite; write f32 or f16 for"),
+        ([] if inputs else ["inputs"], "nothing in"),
+        ([] if outputs else ["outputs"], "nothing in"),
+    ):
+        if wrong:
+            raise UsageError(f"{where}: {told} {wrong[0]!r}", "put that field right")
+    summary = (pattern.reference.__doc__ or pattern.id).strip().splitlines()[0]
+    dtype = str(next((d.dtype for d in inputs if d.dtype is not None), "f32"))
+    return definition_row(
+        id=f"{suite}__{pattern.id}",
+        level=table.level,
+        formula=summary,
+        inputs=inputs,
+        outputs=outputs,
+        notes=table.notes,
+        tolerance=table.tolerance,
+        dtypes=(dtype,),
+        derived=derived,
+        flops_formula=table.flops,
+        accumulation=table.accumulation,
+        lsb_share=table.lsb_share,
+        small=dict(table.small),
+        origin=suite,
+    )
+
+
+def _workload(
+    definition: Definition, pattern: TaskPattern, number: int, source: str, where: str
+) -> Workload:
+    bindings = pattern.table.shapes[number - 1]
+    try:
+        _check_bindings(definition, pattern, bindings, where)
+        workload = workload_row(definition, f"{definition.id}__{number:02}", source, bindings)
+        specs = (*workload.input_specs, *workload.output_specs)
+    except (ValueError, ArithmeticError) as error:
+        raise UsageError(f"{where}: {first_fault_of(error)}", "put that formula right") from error
+    for spec in specs:
+        if any(extent < 1 for extent in spec.shape):
+            raise UsageError(
+                f"{where}: {spec.name} has the shape {list(spec.shape)}", "extents are at least 1"
+            )
+    return workload
+
+
+def first_fault_of(error: Exception) -> str:
+    if isinstance(error, ValueError):
+        return first_fault(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _check_bindings(
+    definition: Definition, pattern: TaskPattern, bindings: dict[str, int | float], where: str
+) -> None:
+    """Every free name has a number, and every number is used."""
+    dims = [dim for decl in (*definition.inputs, *definition.outputs) for dim in decl.dims]
+    formulas = [*dims, *(formula for _, formula in definition.derived)]
+    formulas += [f for f in (definition.flops_formula, definition.accumulation) if f]
+    free = set().union(*map(names_in, formulas)) - {name for name, _ in definition.derived}
+    tensors_ = {decl.name for decl in definition.inputs}
+    parameters = set(inspect.signature(pattern.reference).parameters)
+    missing = sorted(free - set(bindings))
+    if missing:
+        raise UsageError(f"{where}: no number for {missing[0]!r}", "put it into that shape")
+    idle = sorted(set(bindings) - free - (parameters - tensors_))
+    if idle:
+        raise UsageError(
+            f"{where}: {idle[0]!r} is used nowhere",
+            "a name of a shape stands in dims, in a formula or is a parameter of the function",
+        )
+    strange = sorted(set(definition.small) - set(bindings))
+    if strange:
+        raise UsageError(f"{where}: small: {strange[0]!r} is not in shapes", "remove it")
+
+
+# ---------------------------------------------------------------- verification
+def _verified(workload: Workload, program: str, file: Path, where: str) -> Workload:
+    """The workload, its operations counted, after all checks."""
+    verify.check_limits(workload.flops, workload.bytes_min, where, _SMALLER)
+    help = "see that the function works for inputs of the shapes and dtypes in its table"
+    try:
+        drawn = verify.sample(workload, where, help)
+        verdict = verify.twin_verdict(workload, drawn, f"{where}: twin", "see that it is right")
+    except UsageError as error:
+        cause = error.__cause__
+        line = line_of(cause, file) if cause is not None else ""
+        raise UsageError(f"{error.message}{line}", error.help) from error
+    if verdict is not None and not verdict.passed:
+        raise UsageError(
+            f"{where}: the twin differs from the function: {verify.reasons(verdict)}",
+            "one of them is wrong, or the tolerance is too strict for float32",
+        )
+    if not program:
+        return workload
+    try:
+        text = replace_header(program, workload)
+    except ValueError as error:
+        raise UsageError(f"{where}: canonical: {error}", "see `ekb check FILE`") from error
+    fault = verify.program_fault(workload, text, drawn)
+    if fault:
+        raise UsageError(f"{where}: canonical: {fault}", "see `ekb check FILE`")
+    return _counted(workload, text)
+
+
+def _counted(workload: Workload, text: str) -> Workload:
+    """Operations as the canonical program has them, where the table does not say."""
+    if workload.definition.flops_formula:
+        return workload
+    flops = verify.operations_of(text)
+    definition = workload.definition.model_copy(update={"flops_formula": str(flops)})
+    return workload.model_copy(update={"definition": definition, "flops": flops})

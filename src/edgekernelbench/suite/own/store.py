@@ -1,0 +1,115 @@
+"""Where own suites lie: a folder each under ``$EDGEKERNELBENCH_HOME`` or the user's data folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.model import Workload
+from edgekernelbench.suite.own.manifest import Manifest
+from edgekernelbench.suite.rows import first_fault
+
+MANIFEST = "suite.json"
+
+
+def home() -> Path:
+    """The folder of all own suites; it may not exist yet."""
+    chosen = os.environ.get("EDGEKERNELBENCH_HOME")
+    if chosen:
+        return Path(chosen) / "suite"
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local/share") / "edgekernelbench" / "suite"
+
+
+def folder_of(name: str) -> Path:
+    """Where the own suite of that name lies."""
+    return home() / name
+
+
+def names() -> tuple[str, ...]:
+    """The own suites there are."""
+    try:
+        folders = sorted(home().iterdir())
+    except FileNotFoundError:
+        return ()
+    return tuple(f.name for f in folders if (f / MANIFEST).is_file() and f.name[0] != ".")
+
+
+def read(name: str) -> Manifest:
+    """The own suite of that name.
+
+    Raises:
+        UsageError: there is none, or its file is damaged.
+    """
+    file = folder_of(name) / MANIFEST
+    try:
+        manifest = Manifest.model_validate_json(file.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        known = ", ".join(names()) or "none yet; `ekb suite add PATH` makes one"
+        raise UsageError(f"no own suite {name!r}", f"own suites: {known}") from None
+    except ValueError as error:
+        raise UsageError(
+            f"{file}: {first_fault(error)}", f"`ekb suite remove {name}`, then add it again"
+        ) from error
+    if manifest.name != name:
+        raise UsageError(f"{file}: it names itself {manifest.name!r}", "do not rename its folder")
+    return manifest
+
+
+def workloads(name: str | None = None) -> tuple[Workload, ...]:
+    """The workloads of one own suite, or of all."""
+    chosen = names() if name is None else (name,)
+    return tuple(task.workload for suite in chosen for task in read(suite).tasks)
+
+
+def find(workload: str) -> Workload | None:
+    """The own workload of that id; only the suite that its name begins with is read."""
+    name = workload.partition("__")[0]
+    if name not in names():
+        return None
+    return next((w for w in workloads(name) if w.id == workload), None)
+
+
+@contextmanager
+def staged(name: str) -> Iterator[Path]:
+    """A folder that becomes the own suite ``name`` when the block ends without an exception.
+
+    Raises:
+        UsageError: the folder of own suites cannot be written.
+    """
+    try:
+        home().mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".adding-", dir=home()))
+    except OSError as error:
+        raise UsageError(
+            f"{home()}: cannot be written ({error.strerror})",
+            "set EDGEKERNELBENCH_HOME to a folder that can",
+        ) from error
+    try:
+        yield folder
+        folder.chmod(0o755)
+        folder.rename(home() / name)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def remove(name: str) -> None:
+    """Deletes an own suite, a damaged one too.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if name not in names():
+        read(name)
+    gone = Path(tempfile.mkdtemp(prefix=".removing-", dir=home()))
+    (home() / name).rename(gone / name)
+    shutil.rmtree(gone)
