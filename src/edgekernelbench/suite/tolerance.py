@@ -146,6 +146,7 @@ def _compare_one(
     if truth.dtype.kind == "f":
         scored = _score_floats(output.astype(np.float64), truth, rule, facts)
         return _detail(name, scored, truth, rule)
+    rule = replace(rule, cosine=None)  # integers among a graph's floats are still exact
     if rule.lsb:
         rule = replace(rule, matched=1.0 - facts.lsb_share, cap=1.0)
     return _detail(name, _score_integers(output, truth, rule), truth, rule)

@@ -73,6 +73,9 @@ def _canonical(workload: Workload, notes: Notes) -> Checked | None:
     try:
         text = workload.canonical()
     except (FileNotFoundError, ValueError) as error:
+        if workload.definition.origin and isinstance(error, FileNotFoundError):
+            notes.skipped["canonical"] = str(error)  # users need not write one
+            return None
         notes.expect("canonical", False, f"no canonical program: {error}")
         return None
     checked = check_text(text)

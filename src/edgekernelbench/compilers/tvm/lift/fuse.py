@@ -141,9 +141,9 @@ def _squeezed(stage: Stage, stages: dict[str, Stage]) -> Stage | None:
     if not isinstance(load, core.Load) or load.tensor.name not in stages:
         return None
     source = stages[load.tensor.name]
-    wide = [a.var for a in stage.axes if a.extent > 1]
-    kept = [i for i, n in zip(load.indices, source.tensor.shape, strict=True) if n > 1]
-    same = [i.var if isinstance(i, core.VarRef) else None for i in kept] == wide
+    wide = [(a.var, a.extent) for a in stage.axes if a.extent > 1]
+    kept = [(i, n) for i, n in zip(load.indices, source.tensor.shape, strict=True) if n > 1]
+    same = [(i.var if isinstance(i, core.VarRef) else None, n) for i, n in kept] == wide
     fits = source.tensor.kind == "stage" and source.tensor.dtype is stage.tensor.dtype
     return source if same and fits else None
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.model import ToleranceClass
-from edgekernelbench.suite.own.graph.walk import nodes
+from edgekernelbench.suite.own.graph.dtypes import dtype_of
+from edgekernelbench.suite.own.graph.walk import attribute, integer, nodes
 from edgekernelbench.suite.own.graph.work import MOVEMENT, Shapes, accumulated, reduced
 
 if TYPE_CHECKING:
@@ -37,19 +38,24 @@ def tolerance_of(graph: GraphProto, dtypes: Iterable[DType]) -> ToleranceClass:
     floats = any(dtype.is_float for dtype in dtypes)
     quantised = any(node.op_type in _QUANTISING for node in nodes(graph))
     if not floats:
-        return "int8_requant" if quantised else "int_exact"
+        return "int8_requant" if quantised or _rounds(graph) else "int_exact"
     if quantised:
         return "f32_dynamic_quant"
+    width = "f16" if _has_half(graph) else "f32"
     working = computing(graph)
     if not working:
-        return "exact_move"
-    width = "f16" if _has_half(graph) else "f32"
+        rounded = width == "f16" and any(node.op_type == "Cast" for node in nodes(graph))
+        return "f16_elementwise" if rounded else "exact_move"
     return cast(ToleranceClass, f"{width}_{_kind(working[0]) if len(working) == 1 else 'graph'}")
 
 
 def computing(graph: GraphProto) -> list[NodeProto]:
     """Nodes that do more than move elements."""
-    return [node for node in nodes(graph) if node.op_type not in MOVEMENT]
+    return [
+        node
+        for node in nodes(graph)
+        if node.op_type not in MOVEMENT or attribute(node, "reduction") is not None
+    ]
 
 
 def accumulation_of(graph: GraphProto, shapes: Shapes) -> int:
@@ -72,7 +78,23 @@ def _kind(node: NodeProto) -> str:
     return "transcendental" if node.op_type in _TRANSCENDENTAL else "graph"
 
 
+def _rounds(graph: GraphProto) -> bool:
+    """Whether integers are made of computed floats, so that a rounding error can move them."""
+    return any(
+        node.op_type == "Cast"
+        and (made := dtype_of(integer(node, "to", 0))) is not None
+        and made.is_int
+        and (given := _dtypes(graph).get(node.input[0])) is not None
+        and given.is_float
+        for node in graph.node
+    )
+
+
 def _has_half(graph: GraphProto) -> bool:
-    half = 10  # onnx.TensorProto.FLOAT16
+    return DType.F16 in _dtypes(graph).values()
+
+
+def _dtypes(graph: GraphProto) -> dict[str, DType | None]:
     values = [*graph.input, *graph.output, *graph.value_info]
-    return any(value.type.tensor_type.elem_type == half for value in values)
+    found = {value.name: dtype_of(value.type.tensor_type.elem_type) for value in values}
+    return found | {tensor.name: dtype_of(tensor.data_type) for tensor in graph.initializer}

@@ -28,7 +28,7 @@ from edgekernelbench.suite.own.manifest import OwnTask
 if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
-LSB_SHARES = (0.001, 0.003, 0.01, 0.03)
+LSB_SHARES = (0.001, 0.003, 0.01, 0.03, 0.1)
 """Shares of a rounded output that may be one step off, of which the least that fits is taken."""
 _MARGIN = 3
 _ASK = (DType.S32, DType.U32, DType.S64)

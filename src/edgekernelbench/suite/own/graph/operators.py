@@ -30,6 +30,22 @@ class DequantizeLinear(OpRun):
         return (wide * _spread(x_scale.astype(np.float64), *where),)
 
 
+class CumSum(OpRun):
+    """Takes the axis as a vector of one element too, as ONNX Runtime does."""
+
+    op_domain = ""
+
+    def _run(
+        self, x: np.ndarray, axis: np.ndarray, exclusive: int | None = 0, reverse: int | None = 0
+    ) -> tuple[np.ndarray]:
+        along = int(np.asarray(axis).reshape(-1)[0])
+        given = np.flip(x, along) if reverse else x
+        sums = np.cumsum(given, axis=along, dtype=x.dtype)
+        if exclusive:
+            sums = sums - given
+        return (np.flip(sums, along) if reverse else sums,)
+
+
 def _spread(values: np.ndarray, shape: tuple[int, ...], axis: int, block: int) -> np.ndarray:
     """One value for all, for each slice along the axis, or for each block of slices."""
     if values.size == 1:
@@ -39,4 +55,4 @@ def _spread(values: np.ndarray, shape: tuple[int, ...], axis: int, block: int) -
     return values.reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
 
 
-OPERATORS: list[type[OpRun]] = [DequantizeLinear]
+OPERATORS: list[type[OpRun]] = [DequantizeLinear, CumSum]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -41,7 +43,8 @@ def write_program(workload: Workload, model: ModelProto) -> Written:
     ports = [_port(spec, "input") for spec in workload.input_specs if not spec.const]
     ports += [_port(spec, "output") for spec in workload.output_specs]
     baked = _with_constants(model, weights)
-    lifted = lift(baked, ports, {i.name for i in baked.graph.initializer} - weights)
+    with redirect_stdout(sys.stderr):  # the importer prints its complaints
+        lifted = lift(baked, ports)
     if lifted.program is None:
         return Written("", lifted.reason)
     try:

@@ -27,8 +27,6 @@ def with_static_shapes(model: ModelProto, shapes: Mapping[str, Shape], path: Pat
     Raises:
         UsageError: an input stays dynamic, or shapes contradict each other.
     """
-    from onnx import shape_inference
-
     given = [v for v in model.graph.input if v.name not in _initializers(model)]
     sizes: dict[str, int] = {}
     for value in given:
@@ -41,15 +39,25 @@ def with_static_shapes(model: ModelProto, shapes: Mapping[str, Shape], path: Pat
         del graph.value_info[:]  # it may hold the names of dimensions
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    try:
-        return shape_inference.infer_shapes(
-            model, check_type=True, strict_mode=True, data_prop=True
-        )
-    except Exception as error:  # InferenceError has no public base
-        raise UsageError(
-            f"{path}: shapes do not fit: {first_line(error)}",
-            "give other shapes with --shape, or export the model again",
-        ) from error
+    return _inferred(model, path)
+
+
+def _inferred(model: ModelProto, path: Path) -> ModelProto:
+    """With the values of shape tensors followed, unless that misleads the inference."""
+    from onnx import shape_inference
+
+    fault = ""
+    for follow in (True, False):
+        try:
+            return shape_inference.infer_shapes(
+                model, check_type=True, strict_mode=True, data_prop=follow
+            )
+        except Exception as error:  # InferenceError has no public base
+            fault = first_line(error)
+    raise UsageError(
+        f"{path}: shapes do not fit: {fault}",
+        "give other shapes with --shape, or export the model again",
+    )
 
 
 def extents(value: ValueInfoProto) -> Shape | None:
