@@ -124,7 +124,7 @@ def _told_range(
     if dtype.is_float:
         return bounds
     least, most = dtype.int_range
-    whole = low.is_integer() and high.is_integer()
+    whole = low == round(low) and high == round(high)
     if not whole or low < least or high > most:
         raise UsageError(
             f"{path}: --range {name}={low:g},{high:g}: the input is {dtype}",
