@@ -33,11 +33,11 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|")
     for tolerance, figures in sorted(found.items()):
-        compiled = sorted(figures["compiled_error"])
-        middle = compiled[len(compiled) // 2] if compiled else None
+        errors = sorted(figures["compiled_error"])
+        middle = errors[len(errors) // 2] if errors else None
         cells = [
             len(figures["workloads"]),
-            *(map(_share, (min(compiled, default=None), middle, max(compiled, default=None)))),
+            *(map(_share, (min(errors, default=None), middle, max(errors, default=None)))),
             _share(max(figures["twin_error"], default=None)),
             _share(max(figures["canonical_error"], default=None)),
         ]

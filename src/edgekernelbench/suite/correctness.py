@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-TOLERANCE_VERSION = 1
+TOLERANCE_VERSION = 2
 """Raised whenever a rule or number of `tolerance` changes; records carry it."""
 
 BEYOND = 1e30

@@ -82,14 +82,14 @@ RULES: dict[ToleranceClass, Rule] = {
     "f32_softmax": Rule(1e-4, 1e-5, sums=True),
     "f32_recurrence": Rule(1e-3, 1e-4),
     "f32_linalg": Rule(1e-4, 1e-4),
-    "f32_graph": Rule(3e-4, 3e-4, cosine=0.99999),
+    "f32_graph": Rule(2e-4, 2e-4, cosine=0.99999),
     "f32_dynamic_quant": Rule(1e-2, 1e-2),
     "f16_elementwise": Rule(2e-3, 1e-3),
     "f16_transcendental": Rule(4e-3, 2e-3),
-    "f16_reduction": Rule(5e-3, 5e-3),
-    "f16_softmax": Rule(5e-3, 5e-3),
+    "f16_reduction": Rule(2.5e-3, 2.5e-3),
+    "f16_softmax": Rule(2.5e-3, 2.5e-3),
     "f16_recurrence": Rule(2e-2, 2e-2),
-    "f16_graph": Rule(3e-2, 3e-2, cosine=0.999),
+    "f16_graph": Rule(1e-2, 1e-2, cosine=0.9999),
 }
 
 _UNIT_ROUNDOFF = 2.0**-24
