@@ -130,7 +130,7 @@ def sparse() -> onnx.ModelProto:
     [
         (
             models.cnn,
-            r"input 'input\.1' has no static shape: \[N, 3, 6, 8\]",
+            r"input 'input\.1' has no static shape: \[N, 3,",
             "--shape input.1=1,3",
         ),
         (lambda: two("Fancy", domain="my.ops"), "Fancy node 'second' is of domain 'my.ops'", "cut"),
@@ -143,7 +143,7 @@ def sparse() -> onnx.ModelProto:
         (sequence_output, "'y' is a sequence", "cut"),
         (string_input, "'x' is of dtype string", "f16, f32"),
         (bfloat_input, "'x' is of dtype bfloat16", "f16, f32"),
-        (unused_input, "no output depends on input 'left_over'", "remove"),
+        (unused_input, "no output depends on input 'left.over'", "remove"),
         (cancelled_input, "no output depends on input 'b'", "remove"),
         (constant_output, "output 'z' depends on no input", "remove"),
         (unknown_integers, "s64 input 'steps'", "--range steps=LOW,HIGH"),

@@ -35,7 +35,7 @@ def names() -> tuple[str, ...]:
     """The own suites there are."""
     try:
         folders = sorted(home().iterdir())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
     return tuple(f.name for f in folders if (f / MANIFEST).is_file() and f.name[0] != ".")
 
@@ -46,12 +46,13 @@ def read(name: str) -> Manifest:
     Raises:
         UsageError: there is none, or its file is damaged.
     """
+    known = names()
+    if name not in known:
+        told = ", ".join(known) or "none yet; `ekb suite add PATH` makes one"
+        raise UsageError(f"no own suite {name!r}", f"own suites: {told}")
     file = folder_of(name) / MANIFEST
     try:
         manifest = Manifest.model_validate_json(file.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        known = ", ".join(names()) or "none yet; `ekb suite add PATH` makes one"
-        raise UsageError(f"no own suite {name!r}", f"own suites: {known}") from None
     except ValueError as error:
         raise UsageError(
             f"{file}: {first_fault(error)}", f"`ekb suite remove {name}`, then add it again"

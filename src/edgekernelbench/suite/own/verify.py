@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,21 +47,25 @@ def check_limits(operations: int, io_bytes: int, where: str, help: str) -> None:
         )
 
 
-def sample(workload: Workload, where: str, help: str) -> Sample:
+def sample(
+    workload: Workload, where: str, help: str, names: Mapping[str, str] | None = None
+) -> Sample:
     """A draw and its truth: finite, the same when computed again, and not without the inputs.
 
     Args:
         help: the way out when the reference itself fails.
+        names: what the user calls inputs and outputs, where not as the header does.
 
     Raises:
         UsageError: it is not so.
     """
+    names = names or {}
     first = _drawn(workload, _SEED, where)
     truth = _truth(workload, first, where, help)
     for name, values in truth.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise UsageError(
-                f"{where}: output {name!r} has NaN or infinite values",
+                f"{where}: output {names.get(name, name)!r} has NaN or infinite values",
                 "restrict the inputs to where it is defined (--range NAME=LOW,HIGH, or draw= in a "
                 "Python file)",
             )
@@ -68,10 +73,10 @@ def sample(workload: Workload, where: str, help: str) -> Sample:
     for name, values in truth.items():
         if not np.array_equal(values, again[name]):
             raise UsageError(
-                f"{where}: output {name!r} differs from call to call",
+                f"{where}: output {names.get(name, name)!r} differs from call to call",
                 "a task must be deterministic: take random numbers as inputs",
             )
-    _check_dependence(workload, first, truth, where, help)
+    _check_dependence(workload, first, truth, names, where, help)
     return Sample(first, truth)
 
 
@@ -99,7 +104,12 @@ def _told(error: Exception) -> str:
 
 
 def _check_dependence(
-    workload: Workload, first: Arrays, truth: Arrays, where: str, help: str
+    workload: Workload,
+    first: Arrays,
+    truth: Arrays,
+    names: Mapping[str, str],
+    where: str,
+    help: str,
 ) -> None:
     """Each input that is no constant changes an output, and each output is changed."""
     free = [spec.name for spec in workload.input_specs if not spec.const]
@@ -114,14 +124,14 @@ def _check_dependence(
                 break
         if not changed and name not in workload.definition.pattern.inert:
             raise UsageError(
-                f"{where}: no output depends on input {name!r}",
+                f"{where}: no output depends on input {names.get(name, name)!r}",
                 "remove that input, or give it a range in which it matters",
             )
         moved |= changed
     still = [name for name in truth if name not in moved]
     if still:
         raise UsageError(
-            f"{where}: output {still[0]!r} depends on no input",
+            f"{where}: output {names.get(still[0], still[0])!r} depends on no input",
             "remove that output: there is nothing to compute at run time",
         )
 

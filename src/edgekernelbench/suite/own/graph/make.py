@@ -92,10 +92,9 @@ def _draft(path: Path, id: str, suite: str, folder: Path, options: Options) -> D
 # ---------------------------------------------------------------- ranges of inputs
 def _ranges(normal: Normal, shapes: Shapes, options: Options, path: Path) -> Ranges:
     """As told, else as the graph shows; none where the default draw is right."""
-    original = {new: old for old, new in normal.names.items()}
     found: Ranges = {}
     for value in normal.model.graph.input:
-        name = original[value.name]
+        name = normal.original[value.name]
         if name in options.ranges:
             options.used.add(name)
             found[value.name] = _told_range(name, options.ranges[name], _dtype(value), path)
@@ -179,7 +178,7 @@ def _verified(draft: Draft, outputs: Shapes) -> tuple[Workload, verify.Sample]:
     where = str(draft.path)
     workload = workload_of(draft, outputs, LSB_SHARES[0])
     verify.check_limits(draft.work, workload.bytes_min, where, CUT)
-    drawn = verify.sample(workload, where, CUT)
+    drawn = verify.sample(workload, where, CUT, draft.normal.original)
     verdict = verify.twin_verdict(workload, drawn, where, CUT)
     assert verdict is not None
     if workload.tolerance == "int8_requant":

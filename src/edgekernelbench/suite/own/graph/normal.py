@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """``names``: original names of inputs, weights and outputs to those of the header."""
+    """``original``: header names of inputs, weights and outputs to those that they came with."""
 
     model: ModelProto
     inputs: tuple[str, ...]
     weights: tuple[str, ...]
     outputs: tuple[str, ...]
-    names: Mapping[str, str]
+    original: Mapping[str, str]
 
 
 def normalized(model: ModelProto, path: Path) -> Normal:
@@ -64,7 +64,7 @@ def normalized(model: ModelProto, path: Path) -> Normal:
         tuple(value.name for value in graph.input),
         tuple(names[name] for name in weights),
         tuple(value.name for value in graph.output),
-        names,
+        {new: old for old, new in names.items()},
     )
 
 
