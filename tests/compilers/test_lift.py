@@ -37,6 +37,7 @@ LIFTED = [
     "heatmap_peak_nms__01",
     "ds_cnn_kws__01",
     "fc_autoencoder__01",
+    "rel_shift__01",
 ]
 REFUSED = {
     "qconv2d_s8s32_nhwc__01": "ConvInteger",

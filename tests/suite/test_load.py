@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from importlib import resources
+from pathlib import Path
 
 import pytest
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite import SUBSETS, load_suite
-from edgekernelbench.suite.formula import evaluate
+from edgekernelbench.suite.formula import evaluate, names_in
+from edgekernelbench.suite.load import read_tables
 
 SUITE = load_suite()
 WORKLOADS = list(SUITE.workloads.values())
@@ -135,3 +139,59 @@ def test_formulas(formula, value):
 def test_formulas_are_not_python(formula):
     with pytest.raises(ValueError):
         evaluate(formula, {"H": 1})
+
+
+def test_names_of_formulas():
+    assert names_in("cv(OH, 2*K, 3, C, R, S) + max(H, 3)") == set("KCRSH") | {"OH"}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One family of the packaged tables."""
+    folder = tmp_path_factory.mktemp("tables")
+    packaged = resources.files("edgekernelbench.suite") / "data"
+    for kind in ("patterns", "workloads"):
+        (folder / kind).mkdir()
+        text = (packaged / kind / "matmul.csv").read_text(encoding="utf-8")
+        (folder / kind / "matmul.csv").write_text(text, encoding="utf-8")
+    assert len(read_tables(folder).definitions) > 3
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "told"),
+    [
+        ("patterns", "A:[M,K]:T", "A:[M,K]:F", "'A:[M,K]:F' has the unknown dtype 'F'"),
+        ("patterns", "A:[M,K]:T", "A[M,K]:T", "is not name:[dims]:dtype"),
+        ("patterns", "f32_reduction", "f32_loose", "tolerance: Input should be"),
+        ("patterns", ",1,matmul,", ",one,matmul,", "invalid literal"),
+        ("patterns", ",1,matmul,", ",9,matmul,", "level: Input should be"),
+        ("patterns", ",1,matmul,", ",1,", "not as many cells"),
+        ("workloads", '""M"":128', '""M"":', "Expecting value"),
+        ("workloads", ",matmul_nt,", ",matmul_xy,", "there is no 'matmul_xy'"),
+    ],
+)
+def test_malformed_rows_are_told_with_file_and_row(
+    kind: str, old: str, new: str, told: str, tables: Path, tmp_path: Path
+):
+    folder = tmp_path / "data"
+    shutil.copytree(tables, folder)
+    file = folder / kind / "matmul.csv"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    at = next(i for i, line in enumerate(lines) if old in line and line.startswith("matmul_nt"))
+    lines[at] = lines[at].replace(old, new, 1)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        read_tables(folder)
+    assert caught.value.message.startswith(f"{kind}/matmul.csv, row {at + 1} (matmul_nt")
+    assert told in caught.value.message
+
+
+def test_a_row_that_stands_twice(tables: Path, tmp_path: Path):
+    folder = tmp_path / "data"
+    shutil.copytree(tables, folder)
+    file = folder / "patterns" / "matmul.csv"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join([*lines, lines[1]]) + "\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"patterns/matmul\.csv, row \d+: \w+ stands in the table"):
+        read_tables(folder)

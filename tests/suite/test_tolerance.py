@@ -168,3 +168,11 @@ def test_one_gross_error_is_never_forgiven(tolerance, scale, position, factor):
     rule = RULES[tolerance]
     output[position] += factor * (rule.rtol + rule.atol) * (abs(truth[position]) + scale)
     assert not verdict(output, truth, tolerance).passed
+
+
+def test_integers_beside_the_floats_of_a_graph_are_exact():
+    truth = {"y": TRUTH, "index": np.arange(4000)}
+    assert compare({"y": TRUTH, "index": np.arange(4000)}, truth, "f32_graph").passed
+    wrong = np.arange(4000)
+    wrong[7] += 1
+    assert not compare({"y": TRUTH, "index": wrong}, truth, "f32_graph").passed
