@@ -1,18 +1,18 @@
 """Which of several builds of a task runs faster, tried in a process of its own.
 
-``python -m edgekernelbench.baselines.trial`` reads a `TrialJob` from its standard input and writes
-a `TrialReply`. A process of its own, because a kernel's first parallel loop starts threads, after
-which the process can no longer be forked.
+A process of its own, because a kernel's first parallel loop starts threads, after which the process
+can no longer be forked. It is forked from the one that compiled, where the run-time library is
+loaded already: loading takes longer than the trial.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import select
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -44,28 +44,50 @@ class TrialReply(_Message):
 
 def compare(job: TrialJob, threads: int) -> TrialReply | Unavailable:
     """Times the builds, interleaved, on data that is drawn for the purpose."""
-    env = {**os.environ, "TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0"}
-    command = [sys.executable, "-m", "edgekernelbench.baselines.trial"]
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        _child(job, threads, writer)
+    os.close(writer)
     try:
-        done = subprocess.run(
-            command,
-            input=job.model_dump_json(),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            env=env,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        said = _read_all(reader, TIMEOUT_S)
+    finally:
+        os.close(reader)
+    if said is None:  # a compile child may send no signals; its end ends its process group
         return Unavailable(f"no comparison within {TIMEOUT_S:.0f} s")
+    os.waitpid(pid, 0)
     try:
-        return TrialReply.model_validate_json(done.stdout)
+        return TrialReply.model_validate_json(said)
     except ValidationError:
-        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        lines = said.decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
         return Unavailable(f"no comparison: {lines[-1][:200]}")
 
 
+def _read_all(reader: int, seconds: float) -> bytes | None:
+    """All that comes until the other end closes, or None when that takes too long."""
+    said = b""
+    deadline = time.monotonic() + seconds
+    while select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        part = os.read(reader, 1 << 16)
+        if not part:
+            return said
+        said += part
+    return None
+
+
 # ---------------------------------------------------------------- in the process of its own
+def _child(job: TrialJob, threads: int, writer: int) -> NoReturn:
+    """Writes the reply, or why there is none, and ends the process without any cleaning up."""
+    try:
+        os.environ |= {"TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0"}
+        os.write(writer, run(job).model_dump_json().encode())
+    except BaseException as error:
+        os.write(writer, f"{type(error).__name__}: {error}".encode())
+    finally:
+        os._exit(0)
+
+
 def run(job: TrialJob) -> TrialReply:
     """Binds each build to the same inputs and times them in turn."""
     from edgekernelbench.compilers.tvm.execute import LoadedKernel, aligned_empty
@@ -119,7 +141,3 @@ def _mean_us(call: Callable[[], None], count: int) -> float:
     for _ in range(count):
         call()
     return (time.perf_counter() - began) * 1e6 / count
-
-
-if __name__ == "__main__":
-    print(run(TrialJob.model_validate_json(sys.stdin.read())).model_dump_json())
