@@ -151,7 +151,8 @@ def run_twin(model: ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[str, n
     )
     names = [output.name for output in session.get_outputs()]
     feeds = {given.name: inputs[given.name] for given in session.get_inputs()}
-    return dict(zip(names, session.run(None, feeds), strict=True))
+    results = session.run(None, feeds)
+    return {name: np.asarray(value) for name, value in zip(names, results, strict=True)}
 
 
 def _model(workload: Workload, graph: Graph, results: tuple[Value, ...]) -> ModelProto:
