@@ -23,6 +23,9 @@ from edgekernelbench.suite.find import find_subset
 if TYPE_CHECKING:
     from edgekernelbench.suite.check import Outcome
 
+SHOWN = 3
+"""Reasons told of rules that were not applied."""
+
 
 def check(
     names: Annotated[
@@ -56,14 +59,14 @@ def check(
     effort = Effort(seeds=seeds, compiled=compiled, small_only=small)
     applied: Counter[str] = Counter()
     broken: list[dict[str, str]] = []
-    skipped: Counter[str] = Counter()
+    skipped: Counter[tuple[str, str]] = Counter()
     kept: list[Outcome] = []
     with _lines(outcomes) as file:
         done = check_all(chosen, effort, jobs)
         for outcome in track(done, "checking", len(chosen), console=err, transient=True):
             kept.append(outcome)
             applied.update(outcome.applied)
-            skipped.update(outcome.skipped.keys())
+            skipped.update(outcome.skipped.items())
             if file is not None:
                 file.write(outcome.model_dump_json() + "\n")
                 file.flush()
@@ -77,11 +80,11 @@ def check(
             broken.append(_told(use.tolerance, "class", worst))
     by_class = {use.tolerance: [use.errors[0], use.errors[-1]] for use in used}
     if json:
-        counts = {"applied": dict(applied), "skipped": dict(skipped)}
+        counts = {"applied": dict(applied), "skipped": _by_rule(skipped)}
         counts |= {"class_errors": by_class}
         print_json({"workloads": len(chosen), **counts, "findings": broken})
     else:
-        _print(len(chosen), applied, skipped, broken)
+        _print(len(chosen), applied, skipped, broken, tried_only=small)
     raise typer.Exit(1 if broken else 0)
 
 
@@ -131,7 +134,11 @@ def _lines(path: Path | None) -> AbstractContextManager[IO[str] | None]:
 
 
 def _print(
-    count: int, applied: Counter[str], skipped: Counter[str], broken: list[dict[str, Any]]
+    count: int,
+    applied: Counter[str],
+    skipped: Counter[tuple[str, str]],
+    broken: list[dict[str, Any]],
+    tried_only: bool,
 ) -> None:
     from edgekernelbench.suite.check import RULES
 
@@ -141,13 +148,29 @@ def _print(
         table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     table.add_column("what must hold")
     for rule, text in RULES.items():
-        table.add_row(rule, str(applied[rule]), str(by_rule[rule]), text)
+        if applied[rule] or by_rule[rule] or not tried_only:
+            table.add_row(rule, str(applied[rule]), str(by_rule[rule]), text)
     out.print(table)
     kinds = {k.removeprefix("control:"): n for k, n in applied.items() if k.startswith("control:")}
     if kinds:
         out.print("controls that failed as they must: " + counts(kinds))
-    if skipped:
-        out.print("not applied: " + counts(skipped))
+    for rule, number in sorted(_by_rule(skipped).items()):
+        out.print(f"not applied: {rule} {number} ({_reasons(skipped, rule)})", markup=False)
+
+
+def _by_rule(skipped: Counter[tuple[str, str]]) -> dict[str, int]:
+    totals: Counter[str] = Counter()
+    for (rule, _), number in skipped.items():
+        totals[rule] += number
+    return dict(totals)
+
+
+def _reasons(skipped: Counter[tuple[str, str]], rule: str) -> str:
+    """The commonest reasons why a rule was not applied."""
+    whys = Counter({why: number for (name, why), number in skipped.items() if name == rule})
+    told = [f"{number}: {why}" if len(whys) > 1 else why for why, number in whys.most_common(SHOWN)]
+    more = len(whys) - len(told)
+    return "; ".join([*told, *([f"{more} more reasons"] if more else [])])
 
 
 def counts(numbers: dict[str, int]) -> str:

@@ -36,10 +36,14 @@ def compute_truth(workload: Workload, inputs: Mapping[str, np.ndarray]) -> Array
     pattern = workload.definition.pattern
     widened = {spec.name: _widen(inputs[spec.name]) for spec in workload.input_specs}
     available = {**workload.sizes, **widened}
-    result = pattern.reference(**arguments(pattern.reference, available))
+    who = f"the reference of {pattern.id}"
+    result = pattern.reference(**arguments(pattern.reference, available, who))
     results = result if isinstance(result, tuple) else (result,)
     if len(results) != len(workload.output_specs):
-        raise RuntimeError(f"{pattern.id}: the reference yields {len(results)} outputs")
+        declared = ", ".join(spec.name for spec in workload.output_specs)
+        raise RuntimeError(
+            f"{pattern.id}: the reference yields {len(results)} outputs; declared are {declared}"
+        )
     return {
         spec.name: _truth_of(np.asarray(values), spec, workload)
         for spec, values in zip(workload.output_specs, results, strict=True)

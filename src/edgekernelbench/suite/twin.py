@@ -133,7 +133,8 @@ def build_twin(workload: Workload, inputs: Mapping[str, np.ndarray]) -> ModelPro
     graph = Graph(workload.float_dtype.numpy, const)
     values = {s.name: Value(s.name) for s in workload.input_specs if not s.const}
     available = {**workload.sizes, **const, **values}
-    result = pattern.build_twin(graph, **arguments(pattern.build_twin, available, skip=1))
+    who = f"the twin of {pattern.id}"
+    result = pattern.build_twin(graph, **arguments(pattern.build_twin, available, who, skip=1))
     return _model(workload, graph, (result,) if isinstance(result, Value) else tuple(result))
 
 
