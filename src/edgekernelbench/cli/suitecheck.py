@@ -155,7 +155,7 @@ def _print(
     if kinds:
         out.print("controls that failed as they must: " + counts(kinds))
     for rule, number in sorted(_by_rule(skipped).items()):
-        out.print(f"not applied: {rule} {number} ({_reasons(skipped, rule)})", markup=False)
+        out.print(f"not applied: {rule} {number} ({reasons(skipped, rule)})", markup=False)
 
 
 def _by_rule(skipped: Counter[tuple[str, str]]) -> dict[str, int]:
@@ -165,7 +165,7 @@ def _by_rule(skipped: Counter[tuple[str, str]]) -> dict[str, int]:
     return dict(totals)
 
 
-def _reasons(skipped: Counter[tuple[str, str]], rule: str) -> str:
+def reasons(skipped: Counter[tuple[str, str]], rule: str) -> str:
     """The commonest reasons why a rule was not applied."""
     whys = Counter({why: number for (name, why), number in skipped.items() if name == rule})
     told = [f"{number}: {why}" if len(whys) > 1 else why for why, number in whys.most_common(SHOWN)]
