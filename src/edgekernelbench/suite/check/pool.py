@@ -54,13 +54,18 @@ def _until_broken(
             while waiting or running:
                 while waiting and len(running) < jobs:
                     workload = waiting.popleft()
-                    running[pool.submit(check, workload, effort)] = workload
+                    running[pool.submit(check, _plain(workload), effort)] = workload
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield future.result()
                     del running[future]
         except BrokenProcessPool:
             suspects.extend(running.values())
+
+
+def _plain(workload: Workload) -> Workload:
+    """Without what it has cached: a pattern's functions cannot be sent to a process."""
+    return Workload.model_validate(workload.model_dump())
 
 
 @contextmanager
