@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 
 import typer
@@ -32,8 +33,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter gets an escape
             stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        fail(UsageError("standard output is closed", "send it to a file, or to /dev/null"))
+        sys.exit(2)
     try:
-        app()
+        _run()
     except UsageError as error:
         fail(error)
         sys.exit(2)
@@ -45,3 +49,17 @@ def main() -> None:
     except KeyboardInterrupt:
         err.print("interrupted; finished attempts are kept, `ekb run --resume` goes on")
         sys.exit(130)
+
+
+def _run() -> None:
+    """The command; output that nobody reads any more ends it as it ends other programs.
+
+    Typer's own code for that is 1, which means "not right" here.
+    """
+    stdout = sys.stdout
+    try:
+        app()
+    except SystemExit:
+        if sys.stdout is not stdout:  # replaced by one that hides the broken pipe
+            sys.exit(128 + signal.SIGPIPE)
+        raise

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgekernelbench.cli.common import JsonOption, err, out, print_json, quantity
 from edgekernelbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgekernelbench.suite.own.add import Added
 
 
 def add(
@@ -38,6 +41,18 @@ def add(
     shapes = dict(_shape(text) for text in shape or [])
     ranges = dict(_range(text) for text in range_ or [])
     added = add_suite(path, name, shapes, ranges)
+    try:
+        _print(added, json)
+        out.file.flush()
+    except OSError as error:
+        suite = added.manifest.name
+        raise UsageError(
+            f"the own suite {suite!r} is added, but that cannot be printed ({error.strerror})",
+            f"`ekb suite list --subset own:{suite}` shows it",
+        ) from error
+
+
+def _print(added: Added, json: bool) -> None:
     tasks = added.manifest.tasks
     if json:
         rows = [

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -61,8 +63,11 @@ def check(
     broken: list[dict[str, str]] = []
     skipped: Counter[tuple[str, str]] = Counter()
     kept: list[Outcome] = []
-    with _lines(outcomes) as file:
-        done = check_all(chosen, effort, jobs)
+    with (
+        _lines(outcomes) as file,
+        _terminable(),
+        closing(check_all(chosen, effort, jobs)) as done,
+    ):
         for outcome in track(done, "checking", len(chosen), console=err, transient=True):
             kept.append(outcome)
             applied.update(outcome.applied)
@@ -125,12 +130,31 @@ def _sampled(workloads: Sequence[Workload], count: int | None) -> Sequence[Workl
     return sorted(workloads, key=lambda w: hashlib.sha256(w.id.encode()).digest())[:count]
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM unwinds like an interrupt, so that no process and no semaphore is left behind."""
+
+    def stop(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _lines(path: Path | None) -> AbstractContextManager[IO[str] | None]:
     """A file for JSON lines, or None."""
     if path is None:
         return nullcontext()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("w", encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--out {path}: cannot be written ({error.strerror})", "choose a file elsewhere"
+        ) from error
 
 
 def _print(

@@ -25,11 +25,16 @@ if TYPE_CHECKING:
 OPSET = 21
 _IR_VERSION = 10
 
-SESSION_CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
+SESSION_CONFIG = {
+    "session.qdq_matmulnbits_accuracy_level": "1",
+    "session.x64quantprecision": "1",
+}
 """ONNX Runtime session entries under which twins compute what their definitions say.
 
 By default the runtime quantises the activations of 4-bit products to 8 bits: faster, and outside
-of the tolerance.
+of the tolerance. On x86 processors without VNNI it also adds pairs of u8 times s8 products with
+saturation to 16 bits, so that large weights give wrong sums; the second entry makes it take u8
+weights there.
 """
 
 
@@ -134,7 +139,8 @@ def build_twin(workload: Workload, inputs: Mapping[str, np.ndarray]) -> ModelPro
     values = {s.name: Value(s.name) for s in workload.input_specs if not s.const}
     available = {**workload.sizes, **const, **values}
     who = f"the twin of {pattern.id}"
-    result = pattern.build_twin(graph, **arguments(pattern.build_twin, available, who, skip=1))
+    with pattern.guard():
+        result = pattern.build_twin(graph, **arguments(pattern.build_twin, available, who, skip=1))
     return _model(workload, graph, (result,) if isinstance(result, Value) else tuple(result))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ Check = Callable[[Workload, Effort], Outcome]
 
 def check_all(
     workloads: Sequence[Workload], effort: Effort, jobs: int, check: Check = check_workload
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """One outcome for each workload, in the order of completion.
 
     A workload whose process dies is tried once more alone, and then reported as a finding; the
@@ -61,6 +61,10 @@ def _until_broken(
                     del running[future]
         except BrokenProcessPool:
             suspects.extend(running.values())
+        except BaseException:  # an interrupt must not wait for checks that nobody asks for now
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
 
 
 def _plain(workload: Workload) -> Workload:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite.load import SUBSETS, load_suite
 from edgekernelbench.suite.own import store
+from edgekernelbench.suite.own.guard import first_line
 from edgekernelbench.suite.own.manifest import Manifest, OwnTask
-from edgekernelbench.suite.own.names import plain, suite_name
+from edgekernelbench.suite.own.names import MAX_NAME, plain, suite_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,17 @@ def add(
         UsageError: no task can be made of it, or the name is taken; nothing is stored then.
     """
     path = path.expanduser()
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder", _KINDS)
+    try:
+        usable = path.is_file() or path.is_dir()
+        there = usable or path.exists()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{str(path)[:200]}: {first_line(error)}", _KINDS) from error
+    if not usable:
+        told = "neither a file nor a folder" if there else "there is no such file or folder"
+        raise UsageError(f"{path}: {told}", _KINDS)
     chosen = suite_name(name, path.resolve().stem if path.is_file() else path.resolve().name)
     _check_free(chosen, path)
-    with store.staged(chosen) as folder:
+    with store.staged(chosen) as folder, redirect_stdout(sys.stderr):
         if path.suffix == ".py":
             if shapes or ranges:
                 raise UsageError(
@@ -94,7 +103,8 @@ def _models(
             raise UsageError(f"{path}: no .onnx file in that folder", _KINDS)
         ids: dict[str, Path] = {}
         for file in files:
-            ids[f"{name}__{plain(file.stem, {i.partition('__')[2] for i in ids})}"] = file
+            taken = {i.partition("__")[2] for i in ids}
+            ids[f"{name}__{plain(file.stem[:MAX_NAME], taken)}"] = file
     elif path.suffix == ".onnx":
         ids = {name: path}
     else:

@@ -15,12 +15,15 @@ import numpy as np
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite.check.row import MAX_BYTES
 from edgekernelbench.suite.model import Arrays, Workload
+from edgekernelbench.suite.own.guard import described, limited
 
 if TYPE_CHECKING:
     from edgekernelbench.suite.correctness import Correctness
 
 MAX_OPERATIONS = 3 * 10**9
 INTERPRET_S = 60.0
+REFERENCE_S = 60.0
+"""What one call of a reference, a twin's function or an input generator may take."""
 _SEED = 1
 _REDRAWS = (2, 3, 4)
 
@@ -47,6 +50,19 @@ def check_limits(operations: int, io_bytes: int, where: str, help: str) -> None:
         )
 
 
+def check_header(workload: Workload, where: str) -> None:
+    """Raises UsageError for names that a kernel of the workload could not write."""
+    from edgekernelbench.ir.parse import parse
+
+    output = workload.definition.outputs[0].name
+    parsed = parse(f"{workload.header()} {{ compute {{ {output} = 0 }} }}")
+    if parsed.kernel is None:
+        raise UsageError(
+            f"{where}: its kernel header cannot be read: {parsed.diagnostics[0].message}",
+            "choose other names: letters, digits and _, and no words of the kernel language",
+        )
+
+
 def sample(
     workload: Workload, where: str, help: str, names: Mapping[str, str] | None = None
 ) -> Sample:
@@ -63,6 +79,11 @@ def sample(
     first = _drawn(workload, _SEED, where)
     truth = _truth(workload, first, where, help)
     for name, values in truth.items():
+        if not values.size:
+            raise UsageError(
+                f"{where}: output {names.get(name, name)!r} has no elements: {list(values.shape)}",
+                "remove that output, or choose other shapes",
+            )
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise UsageError(
                 f"{where}: output {names.get(name, name)!r} has NaN or infinite values",
@@ -82,25 +103,21 @@ def sample(
 
 def _drawn(workload: Workload, seed: int, where: str) -> Arrays:
     try:
-        return workload.inputs(seed, const_seed=_SEED)
+        with limited(REFERENCE_S):
+            return workload.inputs(seed, const_seed=_SEED)
     except Exception as error:  # a draw= function of the user's may raise anything
         raise UsageError(
-            f"{where}: inputs cannot be drawn: {_told(error)}",
+            f"{where}: inputs cannot be drawn: {described(error)}",
             "say how with --range NAME=LOW,HIGH for an ONNX model, draw= in a Python file",
         ) from error
 
 
 def _truth(workload: Workload, inputs: Arrays, where: str, help: str) -> Arrays:
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), limited(REFERENCE_S):
             return workload.truth(inputs, cache=False)
     except Exception as error:  # the reference may raise anything
-        raise UsageError(f"{where}: the reference fails: {_told(error)}", help) from error
-
-
-def _told(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+        raise UsageError(f"{where}: the reference fails: {described(error)}", help) from error
 
 
 def _check_dependence(
@@ -153,13 +170,14 @@ def twin_verdict(workload: Workload, drawn: Sample, where: str, help: str) -> Co
     from edgekernelbench.suite.twin import run_twin
 
     try:
-        model = workload.twin(drawn.inputs)
+        with limited(REFERENCE_S):
+            model = workload.twin(drawn.inputs)
         if model is None:
             return None
         outputs = run_twin(model, drawn.inputs)
     except Exception as error:  # ONNX Runtime's exceptions have no common base
         raise UsageError(
-            f"{where}: ONNX Runtime cannot run the model: {_told(error)}", help
+            f"{where}: ONNX Runtime cannot run the model: {described(error)}", help
         ) from error
     for spec in workload.output_specs:
         got = outputs.get(spec.name)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,10 @@ class Pattern:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.reference(*args, **kwargs)
+
+    def guard(self) -> AbstractContextManager[object]:
+        """Around every call of the pattern's functions: what keeps foreign code from harm."""
+        return nullcontext()
 
     def twin(self, build: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator of the function that builds the ONNX twin."""
