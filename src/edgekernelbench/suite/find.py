@@ -5,11 +5,16 @@ Own suites are read only for a name that the packaged suite does not have.
 
 from __future__ import annotations
 
+import re
+
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite.load import SUBSETS, load_suite
 from edgekernelbench.suite.model import Workload
 
 OWN = "own"
+_SUGGESTED = 3
+_NUMBER = re.compile(r"_+\d+$")
+_NAMED = 8
 
 
 def find_workload(name: str) -> Workload:
@@ -18,8 +23,6 @@ def find_workload(name: str) -> Workload:
     Raises:
         UsageError: naming the nearest ones, if there is none.
     """
-    import difflib
-
     workloads = load_suite().workloads
     if name in workloads:
         return workloads[name]
@@ -28,11 +31,29 @@ def find_workload(name: str) -> Workload:
     own = store.find(name)
     if own is not None:
         return own
-    near = difflib.get_close_matches(name, [*workloads, *_own_ids()], 3, 0.5)
+    if name in store.names():
+        ids = [workload.id for workload in store.workloads(name)]
+        more = f", ... ({len(ids)} in all)" if len(ids) > _NAMED else ""
+        raise UsageError(
+            f"{name!r} is an own suite, not a workload",
+            f"its workloads: {', '.join(ids[:_NAMED])}{more}",
+        )
+    near = _nearest(name, [*workloads, *_own_ids()])
     raise UsageError(
         f"unknown workload {name!r}",
         f"did you mean {', '.join(near)}?" if near else "`ekb suite list` names them all",
     )
+
+
+def _nearest(name: str, ids: list[str]) -> list[str]:
+    """Workloads of the pattern whose name is nearest, the first ones first."""
+    import difflib
+
+    patterns: dict[str, list[str]] = {}
+    for id in ids:
+        patterns.setdefault(id.rpartition("__")[0], []).append(id)
+    near = difflib.get_close_matches(_NUMBER.sub("", name), patterns, 1, 0.6)
+    return patterns[near[0]][:_SUGGESTED] if near else []
 
 
 def find_subset(name: str) -> tuple[Workload, ...]:

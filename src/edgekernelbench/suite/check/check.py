@@ -45,6 +45,9 @@ def _check_executors(workload: Workload, effort: Effort, notes: Notes) -> None:
     if not effort.small_only:
         _check_full(workload, effort, notes)
     compared = bool(notes.compared & {"twin", "canonical"})
+    if workload.definition.origin and not compared and {"twin", "canonical"} <= set(notes.skipped):
+        notes.skipped["independent"] = "the user gave neither a twin nor a canonical program"
+        return
     told = "the reference was compared with nothing: neither twin nor canonical program ran"
     notes.expect("independent", compared, told)
 

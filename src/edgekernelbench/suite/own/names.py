@@ -9,8 +9,9 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.core import INTRINSICS
 from edgekernelbench.ir.words import REDUCTIONS, RESERVED, SECTION_WORDS, STATEMENT_WORDS
 
-_WORDS = {*RESERVED, *REDUCTIONS, *INTRINSICS, *SECTION_WORDS, *STATEMENT_WORDS}
-_WORDS |= {"kernel", "inf", "pi", "pad", "edge", "dim", "clip", "clamp", "pow", "relu", "sigmoid"}
+_FUNCTIONS = {*REDUCTIONS, *INTRINSICS, "clip", "clamp", "pow", "relu", "sigmoid"}
+_WORDS = {*RESERVED, *_FUNCTIONS, *SECTION_WORDS, *STATEMENT_WORDS}
+_WORDS |= {"kernel", "inf", "pi", "pad", "edge", "dim"}
 
 
 MAX_NAME = 64
@@ -45,7 +46,12 @@ def suite_name(given: str | None, default: str) -> str:
             f"--name {given[:20]}...: {len(given)} letters", f"at most {MAX_NAME} letters"
         )
     spelled = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", given, re.ASCII)
-    if not spelled or "__" in given or given[-1] == "_" or given in _WORDS:
+    if given in _WORDS:
+        kind = "a function" if given in _FUNCTIONS else "a word"
+        raise UsageError(
+            f"--name {given}: that is {kind} of the kernel language", f"{_fitting(given)} would do"
+        )
+    if not spelled or "__" in given or given[-1] == "_":
         raise UsageError(
             f"--name {given}: not a name",
             "letters, digits and single _, a letter first and no _ last; "

@@ -18,6 +18,8 @@ from edgekernelbench.suite.own.manifest import Manifest
 from edgekernelbench.suite.rows import first_fault
 
 MANIFEST = "suite.json"
+FAMILY = "own"
+"""Of all own workloads; the name of the subset of all of them too."""
 _STAGING, _REMOVED = ".adding-", ".removing-"
 _FRESH_S = 60.0
 
@@ -82,11 +84,14 @@ def find(workload: str) -> Workload | None:
 
 
 @contextmanager
-def staged(name: str) -> Iterator[Path]:
+def staged(name: str, replace: bool = False) -> Iterator[Path]:
     """A folder that becomes the own suite ``name`` when the block ends without an exception.
 
+    Args:
+        replace: in the place of one that has the name.
+
     Raises:
-        UsageError: the folder of own suites cannot be written.
+        UsageError: the folder of own suites cannot be written, or the name is taken.
     """
     try:
         home().mkdir(parents=True, exist_ok=True)
@@ -101,18 +106,25 @@ def staged(name: str) -> Iterator[Path]:
     try:
         yield folder
         folder.chmod(0o755)
+        if replace and name in names():
+            remove(name)
         try:
             folder.rename(home() / name)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            raise UsageError(  # another command was quicker
-                f"there is an own suite {name!r} already",
-                f"`ekb suite remove {name}` first, or choose another name with --name",
-            ) from error
+            raise taken(name) from error  # another command was quicker
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(kept)
+
+
+def taken(name: str, where: str = "") -> UsageError:
+    """The complaint about an own suite's name that another one has."""
+    return UsageError(
+        f"{where}there is an own suite {name!r} already",
+        f"--replace puts this one in its place; or `ekb suite remove {name}`, or another --name",
+    )
 
 
 def _locked(folder: Path) -> int:

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.check.inputs import check_truth, has_effect
+from edgekernelbench.suite.check.model import Notes
 from edgekernelbench.suite.check.row import MAX_BYTES
 from edgekernelbench.suite.model import Arrays, Workload
 from edgekernelbench.suite.own.guard import described, limited
+from edgekernelbench.suite.truth import WrongOutput
 
 if TYPE_CHECKING:
     from edgekernelbench.suite.correctness import Correctness
 
+DOUBTS_S = 20.0
 MAX_OPERATIONS = 3 * 10**9
 INTERPRET_S = 60.0
 REFERENCE_S = 60.0
@@ -116,6 +120,10 @@ def _truth(workload: Workload, inputs: Arrays, where: str, help: str) -> Arrays:
     try:
         with np.errstate(all="ignore"), limited(REFERENCE_S):
             return workload.truth(inputs, cache=False)
+    except WrongOutput as error:
+        raise UsageError(
+            f"{where}: {error.fault}", "put shape or dtype right, there or in the function"
+        ) from error
     except Exception as error:  # the reference may raise anything
         raise UsageError(f"{where}: the reference fails: {described(error)}", help) from error
 
@@ -158,6 +166,31 @@ def _differs(output: np.ndarray, truth: np.ndarray) -> bool:
     if truth.dtype.kind != "f":
         return not np.array_equal(output, truth)
     return bool(np.abs(output - truth).max() > 1e-9 * np.abs(truth).max())
+
+
+def doubts(workload: Workload) -> list[str]:
+    """What of `ekb suite check` tells a task from a dead one, found wanting, in words.
+
+    Inputs beyond those that `DOUBTS_S` seconds suffice for are not tried.
+    """
+    notes = Notes()
+    began = time.monotonic()
+    try:
+        with np.errstate(all="ignore"):
+            inputs = workload.inputs(_SEED)
+            truth = workload.truth(inputs, cache=False)
+            check_truth(workload, truth, notes)
+            told = [finding.message for finding in notes.findings]
+            for spec in workload.input_specs:
+                inert = spec.name in workload.definition.pattern.inert
+                if inert or time.monotonic() - began > DOUBTS_S:
+                    continue
+                if not has_effect(workload, spec, inputs, truth):
+                    kind = "const input" if spec.const else "input"
+                    told.append(f"redrawing {kind} {spec.name} leaves the old result right")
+    except Exception as error:  # at other seeds the user's code may fail after all
+        return [described(error)]
+    return told
 
 
 # ---------------------------------------------------------------- second opinions

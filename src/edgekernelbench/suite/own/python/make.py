@@ -46,7 +46,7 @@ def make_tasks(path: Path, suite: str, folder: Path) -> tuple[OwnTask, ...]:
         with offered(definition.id, pattern):
             for number in range(1, len(pattern.table.shapes) + 1):
                 place = f"{where}, shape {number}"
-                workload = _workload(definition, pattern, number, path.name, place)
+                workload = _workload(definition, pattern, number, path, place)
                 workload = _verified(workload, program, folder / _FILE, place)
                 tasks.append(_task(workload, pattern, program))
     return tuple(tasks)
@@ -70,7 +70,7 @@ def _in_place(path: Path, folder: Path) -> list[TaskPattern]:
     except TimeoutError as error:
         raise UsageError(f"{path}: {error} to run", "do no work outside of functions") from error
     except UsageError as error:
-        message = error.message.removeprefix(_FILE)
+        message = error.message.removeprefix(_FILE).replace(str(folder / _FILE), str(path))
         raise UsageError(f"{path}{message}", error.help) from error
 
 
@@ -137,12 +137,12 @@ def _definition(pattern: TaskPattern, suite: str, where: str) -> Definition:
 
 
 def _workload(
-    definition: Definition, pattern: TaskPattern, number: int, source: str, where: str
+    definition: Definition, pattern: TaskPattern, number: int, path: Path, where: str
 ) -> Workload:
     bindings = pattern.table.shapes[number - 1]
     try:
         _check_bindings(definition, pattern, bindings, where)
-        workload = workload_row(definition, f"{definition.id}__{number:02}", source, bindings)
+        workload = workload_row(definition, f"{definition.id}__{number:02}", path, bindings)
         specs = (*workload.input_specs, *workload.output_specs)
     except ValueError as error:
         raise UsageError(f"{where}: {first_fault(error)}", "put that formula right") from error

@@ -36,10 +36,9 @@ def read_tasks(file: Path) -> list[TaskPattern]:
     except TableError as error:
         raise UsageError(f"{file.name}: {error}", "put that field right") from error
     except Exception as error:
-        raise UsageError(
-            f"{file.name}{line_of(error, file)}: {described(error)}",
-            "the file is run by itself: it can import installed packages, no files beside it",
-        ) from error
+        told = f"SyntaxError: {error.msg}" if isinstance(error, SyntaxError) else described(error)
+        message = f"{file.name}{line_of(error, file)}: {told}"
+        raise UsageError(message, _way_out(error)) from error
     finally:
         sys.dont_write_bytecode = keep
     found = [value for value in vars(module).values() if isinstance(value, TaskPattern)]
@@ -56,6 +55,15 @@ def read_tasks(file: Path) -> list[TaskPattern]:
         if unique.setdefault(pattern.id, pattern) is not pattern:
             raise UsageError(f"{file.name}: two tasks are called {pattern.id}", "rename one")
     return list(unique.values())
+
+
+def _way_out(error: Exception) -> str:
+    """Of a file that cannot be run."""
+    if isinstance(error, ImportError):
+        return "the file is run by itself: it can import installed packages, no files beside it"
+    if isinstance(error, TypeError) and "task()" in str(error):
+        return "docs/own-tasks.md shows a task and says what it takes"
+    return "put that line right: the file is run when it is added"
 
 
 def _check_function(pattern: TaskPattern, file: Path) -> None:
