@@ -18,10 +18,12 @@ def test_small_checks_show_the_rules_that_they_try_and_why_others_were_not_appli
     assert {"row", "canonical", "independent"} <= rules
     assert not rules & {"control", "compiled", "precision"}
     assert "not applied: twin 1 (ONNX has no factorisations)" in result.output
+    assert result.output.rstrip().endswith("0 of 1 workloads broken")
 
 
 def test_the_commonest_reasons_come_first() -> None:
     skipped = Counter({("twin", why): n for n, why in enumerate("abcde", 1)})
     skipped["precision", "other"] = 9
     assert reasons(skipped, "precision") == "other"
+    assert reasons(Counter({("twin", ""): 1}), "twin") == "no reason is given"
     assert reasons(skipped, "twin") == "5: e; 4: d; 3: c; 2 more reasons"

@@ -176,7 +176,7 @@ def doubts(workload: Workload) -> list[str]:
     notes = Notes()
     began = time.monotonic()
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), limited(REFERENCE_S):
             inputs = workload.inputs(_SEED)
             truth = workload.truth(inputs, cache=False)
             check_truth(workload, truth, notes)
