@@ -5,7 +5,9 @@ Own suites are read only for a name that the packaged suite does not have.
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Mapping
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite.load import SUBSETS, load_suite
@@ -47,8 +49,6 @@ def find_workload(name: str) -> Workload:
 
 def _nearest(name: str, ids: list[str]) -> list[str]:
     """Workloads of the pattern whose name is nearest, the first ones first."""
-    import difflib
-
     patterns: dict[str, list[str]] = {}
     for id in ids:
         patterns.setdefault(id.rpartition("__")[0], []).append(id)
@@ -72,6 +72,27 @@ def find_subset(name: str) -> tuple[Workload, ...]:
             f"unknown subset {name!r}", f"subsets: {', '.join(SUBSETS)}, own, own:NAME"
         )
     return load_suite().subset(name)
+
+
+def find_workloads(subset: str, wanted: Mapping[str, str | int | None]) -> tuple[Workload, ...]:
+    """The workloads of a subset whose facts are as wanted; None means any.
+
+    Raises:
+        UsageError: no such subset, or nothing is left; names the values that there are.
+    """
+    found = find_subset(subset)
+    for fact, value in wanted.items():
+        if value is None:
+            continue
+        there = sorted({str(getattr(workload, fact)) for workload in found})
+        found = tuple(workload for workload in found if getattr(workload, fact) == value)
+        if not found:
+            near = difflib.get_close_matches(str(value), there, 3, 0.5) or there
+            raise UsageError(
+                f"no workload of subset {subset!r} with {fact} {value!r}",
+                f"there are: {', '.join(near[:_NAMED])}{', ...' if len(near) > _NAMED else ''}",
+            )
+    return found
 
 
 def _own_ids() -> list[str]:

@@ -100,7 +100,7 @@ def cached_truth(workload: Workload, inputs: Mapping[str, np.ndarray]) -> Arrays
 
 def truth_key(workload: Workload, inputs: Mapping[str, np.ndarray]) -> str:
     """SHA-256 (hex) over the workload, the reference's text and the inputs' bytes."""
-    from edgekernelbench.suite.statement import reference_source
+    from edgekernelbench.suite.source import reference_source
 
     digest = hashlib.sha256()
     digest.update(workload.digest.encode())
