@@ -21,11 +21,13 @@ RULES: dict[str, str] = {
     "program",
     "control": "every control that applies fails (see `suite.controls`); zero, constant, poison "
     "and stale apply to every output, or the pattern says why not",
-    "precision": "inputs rounded to the 10 bits of TF32 (f16: to 3 bits), all else exact, fail",
+    "precision": "inputs rounded to the 10 bits of TF32 (f16: to 3 bits), all else exact, fail; "
+    "not tried in a graph that rounds floats to integers on its way (f32_dynamic_quant)",
     "compiled": "the canonical program under the default rules, compiled for this host, passes at "
     "full size",
     "tight": "the compiled program's worst error is at most half of the allowed one",
-    "loose": "the allowed error is at most 5000 times the compiled program's worst one",
+    "loose": "the allowed error is at most 5000 times the compiled program's worst one; "
+    "not tried in a graph that rounds floats to integers on its way",
     "class": "some compiled program or twin of a tolerance class needs at least a twentieth of the "
     "allowed error (where 10 workloads of the class are checked)",
 }
