@@ -38,7 +38,7 @@ def operations(graph: GraphProto, shapes: Shapes, numbers: Mapping[str, int] = {
         numbers: integers of one element that are known from around the graph.
     """
     known = dict(shapes)
-    for value in graph.value_info:  # those of bodies are theirs alone
+    for value in (*graph.input, *graph.value_info, *graph.output):
         extents = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         known.setdefault(value.name, tuple(extents))
     numbers = {**numbers, **_numbers(graph)}
