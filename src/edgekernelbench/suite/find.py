@@ -51,7 +51,7 @@ def _nearest(name: str, ids: list[str]) -> list[str]:
     """Workloads of the pattern whose name is nearest, the first ones first."""
     patterns: dict[str, list[str]] = {}
     for id in ids:
-        patterns.setdefault(id.rpartition("__")[0], []).append(id)
+        patterns.setdefault(id.rpartition("__")[0] or id, []).append(id)
     near = difflib.get_close_matches(_NUMBER.sub("", name), patterns, 1, 0.6)
     return patterns[near[0]][:_SUGGESTED] if near else []
 
