@@ -179,7 +179,7 @@ def test_names_of_the_language_and_clashing_names_give_way(tmp_path: Path):
     inputs = [models.value(name, [9]) for name in ("sum", "a.b", "a/b")]
     task = added(models.model(nodes, inputs, [models.value("1", [9])]), tmp_path, "for")
     workload = task.workload
-    assert workload.id == "for_"
+    assert workload.id == "own_for"
     assert [s.name for s in workload.input_specs] == ["sum_", "a_b", "a_b_2"]
     assert workload.output_specs[0].name == "t_1"
     assert task.canonical
