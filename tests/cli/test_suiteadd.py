@@ -64,7 +64,7 @@ def test_json_and_warnings(tmp_path: Path):
     ]
     assert [t["canonical"] for t in added["tasks"]] == [False, False]
     assert len(added["warnings"]) == 2
-    assert "operations unknown" in run("suite", "show", "own_ones__double__01")
+    assert "unknown number of operations" in run("suite", "show", "own_ones__double__01")
 
 
 def test_own_tasks_are_checked_by_name_and_by_subset(tmp_path: Path):

@@ -120,7 +120,7 @@ def wrong_shapes() -> onnx.ModelProto:
 
 def counting() -> onnx.ModelProto:
     nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("NonZero", ["r"], ["y"])]
-    return model(nodes, [value("x", [40])], [value("y", None, TensorProto.INT64)])
+    return model(nodes, [value("x", [40])], [value("y", [1, "n"], TensorProto.INT64)])
 
 
 def sparse() -> onnx.ModelProto:

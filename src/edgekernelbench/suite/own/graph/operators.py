@@ -5,6 +5,8 @@ Imported with ONNX only: the classes derive from its own.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv import Conv
@@ -63,10 +65,10 @@ class QLinearConv(OpRun):
         y_scale: np.ndarray,
         y_zero_point: np.ndarray,
         B: np.ndarray | None = None,
-        **attributes: object,
+        **attributes: Any,
     ) -> tuple[np.ndarray]:
         given = {name: value for name, value in attributes.items() if value is not None}
-        operands = [
+        operands: list[Any] = [
             x.astype(np.float64) - _single(x_zero_point),
             w.astype(np.float64) - _spread(w_zero_point.astype(np.float64), w.shape, 0, 0),
         ]
