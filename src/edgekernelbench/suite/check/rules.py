@@ -29,5 +29,5 @@ RULES: dict[str, str] = {
     "loose": "the allowed error is at most 5000 times the compiled program's worst one; "
     "not tried in a graph that rounds floats to integers on its way",
     "class": "some compiled program or twin of a tolerance class needs at least a twentieth of the "
-    "allowed error (where 10 workloads of the class are checked)",
+    "allowed error (where all workloads of the class are checked)",
 }
