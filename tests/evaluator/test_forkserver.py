@@ -158,3 +158,16 @@ def test_server_that_cannot_import_is_an_error() -> None:
     server = ForkServer(ServerSpec("test", ("no_such_module_here",), {}))
     with pytest.raises(ChildLost, match="no_such_module_here"):
         server.warm()
+
+
+def test_servers_do_without_pytorch(tmp_path: Path) -> None:
+    """On a GPU machine importing PyTorch, which TVM does where it can, starts a thread."""
+    (tmp_path / "torch.py").write_text(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    for side in ("run_side", "compile_side"):
+        preload = (f"edgekernelbench.evaluator.preload:{side}",)
+        server = ForkServer(ServerSpec(side, preload, {"PYTHONPATH": path}))
+        server.warm()
+        server.close()
