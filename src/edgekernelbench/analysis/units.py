@@ -27,7 +27,8 @@ class Unit:
 
     Attributes:
         stages: names of its stages in the kernel it was cut from.
-        program: what the unit reads is input, what others read of it is output.
+        program: what the unit reads is input, what others read of it is output. Names are plain.
+        names: what the inputs and outputs are called in the kernel it was cut from.
         text: a kernel without schedule and memory layers, empty if the unit cannot be one.
         authored: the same under the author's lines for these stages; empty if there are none.
         reason: why it cannot be a kernel.
@@ -35,6 +36,7 @@ class Unit:
 
     stages: tuple[str, ...]
     program: core.Program
+    names: Mapping[str, str]
     text: str
     authored: str
     reason: str = ""
@@ -67,7 +69,7 @@ def cut(kernel: s.Kernel, program: core.Program, target: Target) -> Cut:
     for number, node in enumerate(main.body):
         later = {load.tensor.name for other in main.body[number + 1 :] for load in _loads(other)}
         alone = _alone(node, main, later, consts)
-        units.append(_unit(node, alone, schedule, memory))
+        units.append(_unit(alone, schedule, memory))
         stages = {stage.tensor.name: stage.tensor for _, stage in core.stages(program.body)}
         passed |= {t.name: stages[t.name] for t in alone.inputs if t.name in stages}
     return Cut(tuple(units), replace(program, outputs=tuple(passed.values())))
@@ -113,23 +115,24 @@ def _alone(
 
 
 def _unit(
-    node: core.Node,
     alone: core.Program,
     schedule: s.ScheduleLayer | None,
     memory: s.MemoryLayer | None,
 ) -> Unit:
-    stages = tuple(stage.name for _, stage in core.stages((node,)))
+    stages = tuple(stage.name for _, stage in core.stages(alone.body))
     try:
         restated = restate(alone)
     except ValueError as error:
-        return Unit(stages, alone, "", "", str(error))
+        return Unit(stages, alone, {}, "", "", str(error))
     text = print_kernel(restated.kernel)
     checked = check_text(text)
     if checked.program is None:
         first = next((d.message for d in checked.diagnostics), "it does not verify")
-        return Unit(stages, alone, "", "", first)
+        return Unit(stages, alone, {}, "", "", first)
     carrier = _Carrier(alone, checked.program, restated.names)
-    return Unit(stages, alone, text, carrier.text(restated.kernel, schedule, memory))
+    authored = carrier.text(restated.kernel, schedule, memory)
+    names = {plain: name for name, plain in restated.names.items()}
+    return Unit(stages, checked.program, names, text, authored)
 
 
 # ---------------------------------------------------------------- the author's lines
@@ -165,15 +168,17 @@ class _Carrier:
     def text(
         self, kernel: s.Kernel, schedule: s.ScheduleLayer | None, memory: s.MemoryLayer | None
     ) -> str:
-        """The kernel under those lines that speak of nothing else; empty if there are none."""
+        """The kernel under those lines that speak of nothing else; empty if there are none.
+
+        The layout of what was a stage and is an input here would be a copy in each call.
+        """
         lines = [line for old in (schedule.lines if schedule else ()) for line in self._line(old)]
-        outputs = {t.name for t in self.program.outputs}
+        ports = (*self.program.inputs, *self.program.outputs)
+        free = self.names.keys() - {t.name for t in ports if not t.const}
         layouts = tuple(
             replace(line, tensor=self._ref(line.tensor))
             for line in (memory.lines if memory else ())
-            if isinstance(line, s.LayoutLine)
-            and line.tensor.name in self.names
-            and line.tensor.name not in outputs
+            if isinstance(line, s.LayoutLine) and line.tensor.name in free
         )
         if not lines and not layouts:
             return ""

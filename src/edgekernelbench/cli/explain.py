@@ -127,7 +127,8 @@ def _print_interaction(result: Interaction) -> None:
     if result.sum_us is None or result.gain is None or result.spread is None:
         out.print("sum of stages  unknown while one of them has no time")
         return
-    out.print(f"sum of stages  {microseconds(result.sum_us)}, with one empty call instead of {len(result.units)}")
+    calls = f"with one empty call instead of {len(result.units)}"
+    out.print(f"sum of stages  {microseconds(result.sum_us)}, {calls}")
     says = "gain" if result.gain >= 1 else "lose"
     out.print(
         f"sum / whole    {result.gain:.2f}  [{result.spread[0]:.2f} .. {result.spread[1]:.2f}]: "

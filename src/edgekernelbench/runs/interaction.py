@@ -219,7 +219,7 @@ class UnitTask:
 
     def inputs(self, seed: int, const_seed: int | None = None) -> Arrays:
         values = self.flow.values(seed)
-        return {t.name: values[t.name] for t in self.unit.program.inputs}
+        return {t.name: values[self.unit.names[t.name]] for t in self.unit.program.inputs}
 
     def truth(self, inputs: Mapping[str, np.ndarray], *, cache: bool = True) -> Arrays:
         return interpret(self.unit.program, inputs, "f64")
