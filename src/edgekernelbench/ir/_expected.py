@@ -14,7 +14,7 @@ _OPERATORS = words.word_set(
     "OR AND EQ NE LE GE LT GT VBAR CARET AMP SHL SHR PLUS MINUS STAR SLASH DSLASH PERCENT DSTAR IF"
     " LSQB LPAR"
 )
-_STATEMENTS = words.word_set("SEQ EACH LET DEF TEMPLATE TABLE NAME SEMI KERNEL")
+_STATEMENTS = words.word_set("SEQ EACH LET DEF TEMPLATE TABLE COMBINER NAME SEMI KERNEL")
 _NAMED = {
     "NAME": "a name",
     "DTYPE": "a dtype",
@@ -28,6 +28,7 @@ _FORMS: dict[str, str] = {
     "let": "let a = expr",
     "table": "table G: f32[2, 2] = [[1, 0], [0.5, -1]]",
     "def": "def f(a, b) = expr",
+    "combiner": "combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)",
     "template": "template f(x, w) -> (y) { ... }",
     "loops": "loops S (parallel i by 8, j by 32, k, unroll i, vectorize j)",
     "place": "place A, B in S.j0",

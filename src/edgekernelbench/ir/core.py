@@ -191,13 +191,43 @@ class ReduceAxis:
         )
 
 
-ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
+@dataclass(frozen=True, slots=True)
+class Combiner:
+    """How two partial results of a reduction of the author's own become one.
+
+    `verify` has tested that it is associative and commutative, and that ``init`` changes nothing.
+
+    Attributes:
+        left, right: the components of the two partial results.
+        lets: bound in order, each may use the components and the earlier ones.
+        results: the components of what comes out; they have the dtypes of ``left``. Nothing but
+            components, lets and constants is read here.
+        init: the components of an empty reduction.
+    """
+
+    name: str
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    lets: tuple[tuple[Var, Expr], ...]
+    results: tuple[Expr, ...]
+    init: tuple[Const, ...]
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return (*(value for _, value in self.lets), *self.results)
+
+
+ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "combine"]
 REDUCE_OPS: tuple[ReduceOp, ...] = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A reduction. ``dtype`` is the result's (s32 for argmax); the body has the compared dtype."""
+    """A reduction. ``dtype`` is the result's (s32 for argmax); the body has the compared dtype.
+
+    With ``combine`` an element is the tuple ``items``, and the value is component ``part`` of the
+    tuple that ``combiner`` makes of all elements.
+    """
 
     op: ReduceOp
     axes: tuple[ReduceAxis, ...]
@@ -205,6 +235,19 @@ class Reduce:
     body: Expr
     dtype: DType
     span: Span = _span()
+    combiner: Combiner | None = None
+    part: int = 0
+    more: tuple[Expr, ...] = ()
+
+    @property
+    def items(self) -> tuple[Expr, ...]:
+        """The components of one element."""
+        return (self.body, *self.more)
+
+    @property
+    def label(self) -> str:
+        """The operation as the author calls it."""
+        return self.op if self.combiner is None else self.combiner.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +361,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (expr.cond, expr.then, expr.other)
         case Reduce():
             bounds = tuple(b for axis in expr.axes for b in (axis.lo, axis.hi))
-            return (*bounds, *(() if expr.where is None else (expr.where,)), expr.body)
+            return (*bounds, *(() if expr.where is None else (expr.where,)), *expr.items)
         case Block():
             return (*(value for _, value in expr.lets), expr.result)
         case _:
@@ -354,7 +397,8 @@ def unique_nodes(expr: Expr) -> list[Expr]:
 
 
 def identity(op: ReduceOp, dtype: DType) -> int | float | bool:
-    """The value of an empty reduction, for the dtype of the body (argmax: see `Reduce`)."""
+    """The value of an empty reduction, for the dtype of the body (argmax: see `Reduce`; not for
+    ``combine``, which has `Combiner.init`)."""
     if op in ("any", "all"):
         return op == "all"
     if op in ("sum", "prod"):

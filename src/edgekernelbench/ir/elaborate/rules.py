@@ -53,7 +53,12 @@ ARGUMENTS = Rule("E241", "a function takes a fixed number of arguments")
 RECURSION = Rule("E242", "macros and templates do not call themselves")
 
 # ---- reductions and loops
-REDUCTION = Rule("E250", "reductions are sum prod max min any all argmax argmin: `op[k: K](body)`")
+REDUCTION = Rule("E250", "reductions are sum prod max min any all argmax argmin and combiners: `op[k: K](body)`")
+COMBINER = Rule(
+    "E253",
+    "a combiner makes one tuple of two: `combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)`; "
+    "it sees its parameters and numbers only",
+)
 BOUNDS = Rule("E251", "bounds of `lo..hi` are integers with a known largest value")
 LOOP_BOUNDS = Rule("E252", "a loop runs over compile-time numbers, at least once")
 
