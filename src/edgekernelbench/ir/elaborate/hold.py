@@ -42,4 +42,17 @@ class Lets:
         used = {n.var.uid for n in core.walk(result) if isinstance(n, core.VarRef)}
         if not any(var.uid in used for var, _ in self.items):
             return result
-        return core.Block(tuple(self.items), result, span)
+        return core.Block(needed(tuple(self.items), used), result, span)
+
+
+def needed(
+    lets: tuple[tuple[core.Var, core.Expr], ...], used: set[int]
+) -> tuple[tuple[core.Var, core.Expr], ...]:
+    """The lets without components of tuples that nothing uses: each is a reduction of its own."""
+    kept: list[tuple[core.Var, core.Expr]] = []
+    for var, value in reversed(lets):
+        idle = isinstance(value, core.Reduce) and value.combiner is not None
+        if var.uid in used or not idle:
+            kept.append((var, value))
+            used |= {n.var.uid for n in core.walk(value) if isinstance(n, core.VarRef)}
+    return tuple(reversed(kept))

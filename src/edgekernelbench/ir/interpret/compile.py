@@ -19,6 +19,7 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.interpret import limits, numeric
 from edgekernelbench.ir.interpret.branch import make_branch, make_division, make_junction
 from edgekernelbench.ir.interpret.contract import Contraction, Product, split_sum
+from edgekernelbench.ir.interpret.fold import Fold
 from edgekernelbench.ir.interpret.frame import Frame, GridVar, InterpretError, Value
 from edgekernelbench.ir.interpret.loads import Dim, Fn, Term, make_load
 from edgekernelbench.ir.interpret.reduce import AxisPlan, Reducer
@@ -264,6 +265,7 @@ class Compiler:
             tuple((tuple(self.grid[u] for u in sorted(uids)), cap) for uids, cap in groups),
             numeric.numpy_dtype(expr.dtype, self.mode),
             _empty(expr, self.mode),
+            None if expr.combiner is None else (self._fold(expr.combiner, inner), expr.part),
         )
         if not self._sheltered and not joined.lets:
             self.aheads.append(Ahead(key, reducer, deps, tuple(self.groups[mark:])))
@@ -291,6 +293,11 @@ class Compiler:
         own = frozenset(axis.var.uid for axis in expr.axes)
         exact = self.mode == "f64" or not expr.dtype.is_float
         outside = _join([*bounds, *([] if where is None else [where])])
+        if expr.combiner is not None:
+            items = [self.expr(item, inner) for item in expr.items]
+            body = _with(_join(items), _tuple_of([item.fn for item in items]))
+            lanes = max(limits.LEAST_LANES, self.lanes // (2 * len(items)))
+            return body, None, [(body.deps | outside.deps | own, lanes)]
         if expr.op != "sum" or expr.dtype is DType.BOOL:
             body = self.expr(expr.body, inner)
             return body, None, [(body.deps | outside.deps | own, self.lanes)]
@@ -316,6 +323,17 @@ class Compiler:
         )
         dtype = numeric.numpy_dtype(expr.dtype, self.mode)
         return body, Contraction(tuple(lets), pairs, inner, len(own), dtype), groups
+
+    def _fold(self, combiner: core.Combiner, ndim: int) -> Fold:
+        for var in (*combiner.left, *combiner.right):
+            self.let_deps[var.uid], self.let_forms[var.uid] = frozenset(), None
+        left, right = (
+            tuple(self.slot(var) for var in side) for side in (combiner.left, combiner.right)
+        )
+        lets, _, _ = self._lets(combiner.lets, ndim)
+        results = tuple(self.expr(result, ndim).fn for result in combiner.results)
+        init = tuple(numeric.numpy_dtype(c.dtype, self.mode).type(c.value) for c in combiner.init)
+        return Fold(left, right, tuple(lets), results, init)
 
     def _recombine(
         self,
@@ -382,6 +400,12 @@ def _is_positive(expr: core.Expr) -> bool:
     return isinstance(expr, core.Const) and expr.value > 0
 
 
+def _tuple_of(fns: list[Fn]) -> Fn:
+    return lambda frame: tuple(fn(frame) for fn in fns)
+
+
 def _empty(expr: core.Reduce, mode: numeric.Mode) -> Any:
     dtype = numeric.numpy_dtype(expr.dtype, mode)
+    if expr.combiner is not None:
+        return dtype.type(expr.combiner.init[expr.part].value)
     return dtype.type(np.array(core.identity(expr.op, expr.body.dtype)).astype(dtype))

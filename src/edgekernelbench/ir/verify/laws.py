@@ -1,0 +1,343 @@
+"""Combiners are tested: whether any order of combining gives the same, and ``init`` changes nothing.
+
+The laws are tried in float64 (integers in their dtypes) on elements as the reduction's body makes
+them: what it reads is drawn at random, small and large, zero, and equal to what other elements
+read; axes have different values in different elements. Floats agree within a part in a million.
+That finds wrong combiners, and proves none right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.bounds import Prover
+from edgekernelbench.ir.diagnostics import Report
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.ir.interpret import InterpretError, interpret
+from edgekernelbench.ir.verify import rules
+
+SAMPLES = 192
+TOLERANCE = 1e-6
+MAX_CHECKS = 200
+_ELEMENTS = 5  # as many different elements are combined at most
+_SECONDS = 5.0
+_FLOATS = np.array([0.0, 1.0, -1.0, 0.5, -2.0, 1e-3, 30.0, -30.0, 1e3, -1e3])
+
+Values = tuple[np.ndarray, ...]  # one array of samples for each component
+
+
+class Laws:
+    """Tests the combiners of one program, each use once."""
+
+    def __init__(self, prover: Prover, report: Report) -> None:
+        self._prover = prover
+        self._report = report
+        self._seen: set[Hashable] = set()
+
+    def check(self, reduce: core.Reduce) -> None:
+        """Reports the first law that the combiner breaks on some elements of this reduction."""
+        assert reduce.combiner is not None
+        key = (reduce.span, reduce.combiner.name, *(t for e in reduce.items for t in _tokens(e)))
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        if len(self._seen) > MAX_CHECKS:
+            text = f"more than {MAX_CHECKS} reductions by combiners"
+            self._report.error(rules.TOO_HARD, text, reduce.span)
+            return
+        try:
+            found = _Trial(reduce, self._prover).run()
+        except InterpretError as error:
+            text = f"the combiner `{reduce.label}` could not be tested: {error}"
+            self._report.error(rules.TOO_HARD, text, reduce.span)
+            return
+        if found is not None:
+            message, help = found
+            self._report.error(rules.LAWS, message, reduce.span, [*help])
+
+
+def _tokens(expr: core.Expr) -> Iterator[Hashable]:
+    """What tells two bodies apart, apart from the variables they bind."""
+    for node in core.walk(expr):
+        match node:
+            case core.Const():
+                yield node.value
+            case core.Load():
+                yield node.tensor.name
+            case core.Unary() | core.Binary():
+                yield node.op
+            case core.Call():
+                yield node.fn
+        yield type(node).__name__, node.dtype
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One combiner, on elements of one body.
+
+    Attributes:
+        inputs: what the elements read, by name: an array [element, sample].
+        leaves: the reads and free variables of the body, and what stands for them.
+        draw: fixed, so that a verdict is always the same.
+    """
+
+    reduce: core.Reduce
+    prover: Prover
+    inputs: dict[str, tuple[core.Tensor, np.ndarray]] = field(default_factory=dict)
+    leaves: dict[core.Expr, core.Tensor] = field(default_factory=dict)
+    draw: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+
+    def run(self) -> tuple[str, tuple[str, ...]] | None:
+        """What is wrong with the combiner, and the way out."""
+        combiner = self.reduce.combiner
+        assert combiner is not None
+        self._axes()
+        elements = self._elements()
+        f = _Function(combiner)
+        usable = ~np.any([np.isnan(c) for e in elements for c in e if c.dtype.kind == "f"], axis=0)
+        usable = np.broadcast_to(usable, SAMPLES)
+        if not usable.any():
+            return None
+        a, b, c, d, e = (tuple(v[usable] for v in element) for element in elements)
+        return (
+            _neutral(f, a)
+            or _order(f, a, b, c)
+            or _order(f, f(a, b), f(c, d), e)
+            or _neutral(f, f(a, b))
+        )
+
+    # ------------------------------------------------------------ elements
+    def _axes(self) -> None:
+        """Gives the axes of the reduction other values in each element of a sample."""
+        extents = [max(axis.extent, 1) for axis in self.reduce.axes]
+        box = max(int(np.prod(extents, dtype=np.int64)), 1)
+        spread = max(box, _ELEMENTS)
+        first = self.draw.integers(0, spread, SAMPLES)
+        step = self.draw.integers(1, max(spread // _ELEMENTS, 2), SAMPLES)
+        flat = np.array([(first + n * step) % spread for n in range(_ELEMENTS)])
+        for axis, extent in reversed(list(zip(self.reduce.axes, extents, strict=True))):
+            whole = axis is self.reduce.axes[0]
+            values = flat if whole else flat % extent
+            flat = flat // extent
+            self._leaf(core.VarRef(axis.var), DType.S32, values)
+
+    def _leaf(self, expr: core.Expr, dtype: DType, values: np.ndarray) -> core.Tensor:
+        name = f"d{len(self.leaves)}"
+        tensor = core.Tensor(name, dtype, (_ELEMENTS, SAMPLES), "input")
+        kind = np.float64 if dtype.is_float else dtype.numpy
+        self.inputs[name] = tensor, values.astype(kind)
+        self.leaves[expr] = tensor
+        return tensor
+
+    def _elements(self) -> list[Values]:
+        """Each element's components, by running the body."""
+        sample = core.Axis(core.Var("t", -1), SAMPLES)
+        stages: list[core.Stage] = []
+        for n in range(_ELEMENTS):
+            for k, item in enumerate(self.reduce.items):
+                tensor = core.Tensor(f"e{n}_{k}", item.dtype, (SAMPLES,), "output")
+                expr = self._placed(item, n, core.VarRef(sample.var), set())
+                stages.append(core.Stage(tensor.name, tensor, (sample.var,), (sample,), expr))
+        tensors = tuple(tensor for tensor, _ in self.inputs.values())
+        arrays = {name: array for name, (_, array) in self.inputs.items()}
+        made = _run(tuple(stages), tensors, arrays)
+        return [
+            tuple(made[f"e{n}_{k}"] for k in range(len(self.reduce.items)))
+            for n in range(_ELEMENTS)
+        ]
+
+    def _placed(self, expr: core.Expr, n: int, at: core.Expr, bound: set[int]) -> core.Expr:
+        """The body for element ``n``: data stands where it reads tensors or variables."""
+        again: Callable[[core.Expr], core.Expr] = lambda e: self._placed(e, n, at, bound)  # noqa: E731
+        match expr:
+            case core.Const():
+                return expr
+            case core.VarRef():
+                return self._variable(expr, n, at, bound)
+            case core.Load() | core.Reduce():
+                return self._data(expr, n, at)
+            case core.Block():
+                lets = []
+                for var, value in expr.lets:
+                    lets.append((var, again(value)))
+                    bound.add(var.uid)
+                return core.Block(tuple(lets), again(expr.result), expr.span)
+            case core.Unary():
+                return core.Unary(expr.op, again(expr.arg), expr.dtype)
+            case core.Cast():
+                return core.Cast(again(expr.arg), expr.dtype)
+            case core.Binary():
+                right = again(expr.right)
+                if expr.op in ("fdiv", "mod") and expr.dtype.is_int:
+                    # Proved positive for the axes and data there are, which these need not be.
+                    right = core.Binary("max", right, core.Const(1, right.dtype), right.dtype)
+                return core.Binary(expr.op, again(expr.left), right, expr.dtype)
+            case core.Call():
+                return core.Call(expr.fn, tuple(again(a) for a in expr.args), expr.dtype)
+            case core.Select():
+                parts = (again(expr.cond), again(expr.then), again(expr.other))
+                return core.Select(*parts, expr.dtype)
+
+    def _variable(self, expr: core.VarRef, n: int, at: core.Expr, bound: set[int]) -> core.Expr:
+        if expr.var.uid in bound:
+            return expr
+        value = self.prover.ranges.let_value(expr.var)
+        if value is not None:
+            return self._placed(value, n, at, bound)
+        leaf = core.VarRef(expr.var)
+        if leaf not in self.leaves:  # an axis or loop index around: the same in all elements
+            known = self.prover.ranges.variable(expr.var)
+            values = self.draw.integers(int(known.lo), int(known.hi), SAMPLES, endpoint=True)
+            self._leaf(leaf, expr.dtype, np.broadcast_to(values, (_ELEMENTS, SAMPLES)))
+        return core.Load(self.leaves[leaf], (core.Const(n, DType.S32), at))
+
+    def _data(self, expr: core.Load | core.Reduce, n: int, at: core.Expr) -> core.Expr:
+        if expr not in self.leaves:
+            values = self._floats() if expr.dtype.is_float else self._integers(expr)
+            for later in range(1, _ELEMENTS):  # equal to what another element reads
+                same = self.draw.random(SAMPLES) < 0.2
+                values[later] = np.where(same, values[later - 1], values[later])
+            self._leaf(expr, expr.dtype, values)
+        return core.Load(self.leaves[expr], (core.Const(n, DType.S32), at))
+
+    def _floats(self) -> np.ndarray:
+        shape = (_ELEMENTS, SAMPLES)
+        plain = self.draw.normal(size=shape) * 2.0 ** self.draw.integers(-2, 2, shape)
+        edge = self.draw.choice(_FLOATS, shape)
+        return np.where(self.draw.random(shape) < 0.3, edge, plain)
+
+    def _integers(self, expr: core.Load | core.Reduce) -> np.ndarray:
+        low, high = expr.dtype.int_range
+        if isinstance(expr, core.Load):
+            known = self.prover.ranges.tensor(expr.tensor)
+            low, high = max(low, int(known.lo)), min(high, int(known.hi))
+        if not isinstance(expr, core.Load) or expr.tensor.dtype.bits > 16:
+            low, high = max(low, -1000), min(high, 1000)
+        shape = (_ELEMENTS, SAMPLES)
+        low, high = min(low, high), max(low, high)
+        plain = self.draw.integers(low, high, shape, endpoint=True)
+        edges = [v for v in (0, 1, -1, 2, low, high) if low <= v <= high]
+        return np.where(self.draw.random(shape) < 0.4, self.draw.choice(edges, shape), plain)
+
+
+def _run(
+    stages: tuple[core.Stage, ...],
+    inputs: tuple[core.Tensor, ...],
+    arrays: dict[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    outputs = tuple(stage.tensor for stage in stages)
+    program = core.Program("trial", (), inputs, outputs, (), stages, 0)
+    return interpret(program, arrays, limit_s=_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A combiner that can be called with arrays."""
+
+    combiner: core.Combiner
+
+    @property
+    def name(self) -> str:
+        return self.combiner.name
+
+    @property
+    def init(self) -> Values:
+        kinds = (np.float64 if c.dtype.is_float else c.dtype.numpy for c in self.combiner.init)
+        pairs = zip(self.combiner.init, kinds, strict=True)
+        return tuple(np.array([c.value], kind) for c, kind in pairs)
+
+    def __call__(self, a: Values, b: Values) -> Values:
+        combiner = self.combiner
+        count = max(array.shape[0] for array in (*a, *b))
+        axis = core.Axis(core.Var("t", -1), count)
+        inputs: list[core.Tensor] = []
+        arrays: dict[str, np.ndarray] = {}
+        given: list[tuple[core.Var, core.Expr]] = []
+        sides = zip((*combiner.left, *combiner.right), (*a, *b), strict=True)
+        for k, (var, array) in enumerate(sides):
+            tensor = core.Tensor(f"d{k}", var.dtype, (count,), "input")
+            inputs.append(tensor)
+            arrays[tensor.name] = np.broadcast_to(array, count)
+            given.append((var, core.Load(tensor, (core.VarRef(axis.var),))))
+        stages = []
+        for k, result in enumerate(combiner.results):
+            tensor = core.Tensor(f"r{k}", result.dtype, (count,), "output")
+            expr = core.Block((*given, *combiner.lets), result)
+            stages.append(core.Stage(tensor.name, tensor, (axis.var,), (axis,), expr))
+        made = _run(tuple(stages), tuple(inputs), arrays)
+        return tuple(made[stage.name] for stage in stages)
+
+
+Finding = tuple[str, tuple[str, ...]]
+
+
+def _neutral(f: _Function, a: Values) -> Finding | None:
+    init, text = f.init, f"`init` of `{f.name}` is not neutral"
+    finite = "a large finite number, such as -1e30, often does what `-inf` should"
+    both = f(init, init)
+    at = _differs(both, init, ())
+    if at is not None:
+        shown = f"{f.name}(init, init) is {_show(both, at)}, not {_show(init, 0)}"
+        return f"{text}: {shown}", (finite,)
+    for sides, made in (("init, a", f(init, a)), ("a, init", f(a, init))):
+        at = _differs(made, a, a)
+        if at is not None:
+            shown = f"with a = {_show(a, at)}, {f.name}({sides}) is {_show(made, at)}, not a"
+            helps = ("choose an `init` that leaves every element as it is", finite)
+            return f"{text}: {shown}", helps
+    return None
+
+
+def _order(f: _Function, a: Values, b: Values, c: Values) -> Finding | None:
+    ab, ba = f(a, b), f(b, a)
+    ordered = "a result that depends on the order of the elements is a history: `seq`"
+    at = _differs(ab, ba, (*a, *b))
+    if at is not None:
+        message = (
+            f"`{f.name}` is not commutative: with a = {_show(a, at)}, b = {_show(b, at)}, "
+            f"{f.name}(a, b) is {_show(ab, at)}, {f.name}(b, a) is {_show(ba, at)}"
+        )
+        return message, ("ties need a rule that does not depend on the side", ordered)
+    left, right = f(ab, c), f(a, f(b, c))
+    at = _differs(left, right, (*a, *b, *c))
+    if at is None:
+        return None
+    message = (
+        f"`{f.name}` is not associative: with a = {_show(a, at)}, b = {_show(b, at)}, "
+        f"c = {_show(c, at)}, {f.name}({f.name}(a, b), c) is {_show(left, at)}, "
+        f"{f.name}(a, {f.name}(b, c)) is {_show(right, at)}"
+    )
+    return message, ("both sides are partial results: prepare single elements in the body", ordered)
+
+
+def _differs(made: Values, wanted: Values, scale: Values) -> int | None:
+    """A sample in which two results differ, one with small numbers if there is a choice."""
+    floats = [array for array in (*made, *wanted, *scale) if array.dtype.kind == "f"]
+    size = 1.0
+    for array in floats:
+        finite = np.where(np.isfinite(array), np.abs(array), 0.0)
+        size = np.maximum(size, np.where(finite < 1e20, finite, 0.0))
+    wrong: np.ndarray = np.zeros(1, np.bool_)
+    for x, y in zip(made, wanted, strict=True):
+        if x.dtype.kind != "f":
+            wrong = wrong | (x != y)
+            continue
+        with np.errstate(invalid="ignore"):
+            close = np.abs(x - y) <= TOLERANCE * size
+        wrong = wrong | ~((x == y) | close)
+    at = np.flatnonzero(wrong)
+    if at.size == 0:
+        return None
+    weight = sum(np.abs(np.nan_to_num(v, posinf=0, neginf=0).astype(np.float64)) for v in scale)
+    sizes = np.broadcast_to(weight, wrong.shape)[at]
+    return int(at[np.argmin(sizes)])
+
+
+def _show(values: Values, at: int) -> str:
+    numbers = [v[at if v.shape[0] > 1 else 0] for v in values]
+    texts = [f"{n:.6g}" if v.dtype.kind == "f" else str(n) for n, v in zip(numbers, values)]  # noqa: B905
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
