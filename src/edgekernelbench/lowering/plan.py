@@ -76,7 +76,8 @@ class StagePlan:
         pieces: its nest, outermost first; spatial pieces only, for a scatter.
         value: the expression of a stage without a reduction, safe to evaluate anywhere.
         reduce: the reduction, with bounds that are known where its loops start.
-        eager_body: the reduction's body and condition, safe to evaluate where the condition fails.
+        eager_body: the reduction's body and condition, safe to evaluate where the condition fails;
+            ``eager_more`` the further components of its elements.
     """
 
     stage: Stage
@@ -84,8 +85,15 @@ class StagePlan:
     value: Expr | None = None
     reduce: Reduce | None = None
     eager_body: Expr | None = None
+    eager_more: tuple[Expr, ...] = ()
     eager_where: Expr | None = None
     scatter: Scatter | None = None
+
+    @property
+    def exprs(self) -> list[Expr]:
+        """What is evaluated at each point of the nest."""
+        found = (self.value, self.eager_body, *self.eager_more, self.eager_where)
+        return [expr for expr in found if expr is not None]
 
     @property
     def first_reduction(self) -> int:

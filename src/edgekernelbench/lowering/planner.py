@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Var
@@ -91,17 +92,26 @@ def stage_plan(
     eager = reduce.where is not None
     where = None if reduce.where is None else total(reduce.where, ranges)
     axes = tuple(_bounded(a, ranges) for a in reduce.axes)
-    body = total(reduce.body, ranges)
-    plain = Reduce(reduce.op, axes, where, body, reduce.dtype, reduce.span)
-    eager_body = total(reduce.body, ranges, True) if eager else body
+    items = tuple(total(item, ranges) for item in reduce.items)
+    plain = replace(reduce, axes=axes, where=where, body=items[0], more=items[1:])
+    if reduce.combiner is not None:
+        plain = replace(plain, combiner=_safe(reduce.combiner))
+    if eager:
+        items = tuple(total(item, ranges, True) for item in reduce.items)
     return StagePlan(
         stage,
         pieces,
         reduce=plain,
-        eager_body=eager_body,
+        eager_body=items[0],
+        eager_more=items[1:],
         eager_where=where,
         scatter=scatter,
     )
+
+
+def _safe(combiner: core.Combiner) -> core.Combiner:
+    lets = tuple((var, total(value, {})) for var, value in combiner.lets)
+    return replace(combiner, lets=lets, results=tuple(total(e, {}) for e in combiner.results))
 
 
 def _landing(reduce: Reduce, scatter: Scatter, ranges: Ranges) -> Scatter:
@@ -146,7 +156,7 @@ def rectified(reduce: Reduce, pieces: tuple[Piece, ...]) -> Reduce:
     where = reduce.where
     for test in reversed(tests):
         where = test if where is None else core.Binary("and", test, where, DType.BOOL)
-    return Reduce(reduce.op, tuple(axes), where, reduce.body, reduce.dtype, reduce.span)
+    return replace(reduce, axes=tuple(axes), where=where)
 
 
 def _known(axis: core.ReduceAxis, pieces: tuple[Piece, ...]) -> bool:

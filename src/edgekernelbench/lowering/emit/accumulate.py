@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.boxes import Box
+from edgekernelbench.lowering.emit.combine import Parts, add_element, merge_lanes
 from edgekernelbench.lowering.emit.context import Context
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
 from edgekernelbench.lowering.nest import If, LetValue, Seq, Stmt, Store
@@ -25,7 +26,8 @@ Address = Callable[[Box, Expr | None], tuple[Tensor, tuple[Expr, ...]]]
 class Tile:
     """A private accumulator: one element per value of ``axes`` from the entry box on, per lane.
 
-    ``value`` holds the running result; ``position`` the index, for argmax and argmin.
+    ``value`` holds the running result; ``position`` the index, for argmax and argmin; ``parts``
+    the components that a combiner needs, of which the wanted one is ``value``.
     """
 
     axes: tuple[Var, ...]
@@ -33,6 +35,7 @@ class Tile:
     lanes: int
     value: Tensor
     position: Tensor | None
+    parts: Parts = field(default_factory=dict)
 
     @property
     def result(self) -> Tensor:
@@ -67,15 +70,15 @@ class Updater:
     """Emits the innermost statement of a reduction.
 
     Attributes:
-        plain: body and condition, to be evaluated only where the condition holds.
+        plain: components of an element and condition, to be evaluated only where it holds.
         eager: the same, safe to evaluate anywhere.
         extents: of the reduction axes, for positions.
     """
 
     ctx: Context
     reduce: Reduce
-    plain: tuple[Expr, Expr | None]
-    eager: tuple[Expr, Expr | None]
+    plain: tuple[tuple[Expr, ...], Expr | None]
+    eager: tuple[tuple[Expr, ...], Expr | None]
     tile: Tile | None
     target: Address
 
@@ -87,15 +90,34 @@ class Updater:
         cond: Expr | None = None
         if where is not None:
             before, cond = self.ctx.value(where, values)
-        lets, new = self.ctx.value(body, values)
         if cond is not None and lazy and not isinstance(cond, core.Const):
-            inside = [*lets, *self._step(box, lane, new, None, values)]
+            inside = self._element(body, box, lane, None, values)
             return [*before, If(cond, Seq(tuple(inside)))]
         if isinstance(cond, core.Const):
             if not cond.value:
                 return []
             cond = None
-        return [*before, *lets, *self._step(box, lane, new, cond, values)]
+        return [*before, *self._element(body, box, lane, cond, values)]
+
+    def _element(
+        self,
+        items: tuple[Expr, ...],
+        box: Box,
+        lane: Expr | None,
+        cond: Expr | None,
+        values: dict[Var, Expr],
+    ) -> list[Stmt]:
+        combiner, tile = self.reduce.combiner, self.tile
+        if combiner is None or tile is None:
+            lets, new = self.ctx.value(items[0], values)
+            return [*lets, *self._step(box, lane, new, cond, values)]
+        out: list[Stmt] = []
+        element: dict[int, Expr] = {}
+        for k in tile.parts:
+            lets, element[k] = self.ctx.value(items[k], values)
+            out += lets
+        where = tile.where(box, lane)
+        return out + add_element(self.ctx, combiner, tile.parts, where, element, cond)
 
     def _step(
         self, box: Box, lane: Expr | None, new: Expr, cond: Expr | None, values: dict[Var, Expr]
@@ -157,6 +179,8 @@ class Updater:
         return out
 
     def _fold_step(self, tile: Tile, here: tuple[Expr, ...], there: tuple[Expr, ...]) -> list[Stmt]:
+        if self.reduce.combiner is not None:
+            return merge_lanes(self.ctx, self.reduce.combiner, tile.parts, here, there)
         a, b = core.Load(tile.value, here), core.Load(tile.value, there)
         if tile.position is None:
             return [Store(tile.value, here, combine(self.reduce, a, b))]

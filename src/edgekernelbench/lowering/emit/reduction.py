@@ -11,6 +11,7 @@ from edgekernelbench.ir.core import Expr, Reduce, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.accumulate import Tile, Updater, start_value
 from edgekernelbench.lowering.emit.boxes import Box, Span, whole
+from edgekernelbench.lowering.emit.combine import needed_parts, start
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
@@ -42,7 +43,7 @@ def readable(plan: StagePlan) -> bool:
 def has_tile(plan: StagePlan, box: Box) -> bool:
     """Whether the reduction over ``box`` has a private accumulator."""
     assert plan.reduce is not None
-    special = plan.reduce.op in ("argmax", "argmin") or is_simd(plan)
+    special = plan.reduce.op in ("argmax", "argmin", "combine") or is_simd(plan)
     return special or not readable(plan) or _fits_registers(plan, box)
 
 
@@ -58,6 +59,14 @@ def tile_axes(plan: StagePlan) -> tuple[Var, ...]:
     return tuple(p.axis for p in inner if p.last and not p.reduction)
 
 
+@dataclass(frozen=True, slots=True)
+class Also:
+    """A stage that stores component ``part`` of a reduction that another stage carries out."""
+
+    tensor: Tensor
+    part: int
+
+
 @dataclass(slots=True)
 class ReductionEmitter:
     """Emits the reduction of one stage; its spatial loops outside are done already.
@@ -66,6 +75,7 @@ class ReductionEmitter:
         hook: for stages placed inside the reduction loops, None when there are none.
         keeps_tile: the accumulator is the stage's storage here, nothing is copied out.
         exposed: stages placed around the reduction read its accumulator.
+        also: stages that are other components of the same reduction.
     """
 
     ctx: Context
@@ -73,6 +83,7 @@ class ReductionEmitter:
     hook: Hook | None
     keeps_tile: bool
     exposed: bool
+    also: tuple[Also, ...] = ()
 
     @property
     def _reduce(self) -> Reduce:
@@ -85,7 +96,8 @@ class ReductionEmitter:
         full = {**box, **{a.var: whole(a.extent) for a in reduce.axes}}
         out: list[Stmt] = []
         tile = self._tile(full, out)
-        plain, eager = (reduce.body, reduce.where), (plan.eager_body, plan.eager_where)
+        plain = (reduce.items, reduce.where)
+        eager = ((plan.eager_body, *plan.eager_more), plan.eager_where)
         updater = Updater(self.ctx, reduce, plain, eager, tile, self._address(tile))
         out += self._results(tile, lambda b, _: self._start(updater, tile, b)).walk(0, box)
         out += self._updates(full, updater, tile)
@@ -114,6 +126,8 @@ class ReductionEmitter:
             extent = box[plan.pieces[-1].axis].extent
             lanes = _largest_power(min(extent, partial_lanes(self.ctx.target, prod(shape))))
         shape += (lanes,) if lanes > 1 else ()
+        if reduce.combiner is not None:
+            return self._parts(reduce.combiner, axes, box, lanes, shape, out)
         arg = reduce.op in ("argmax", "argmin")
         local, name = _fits_registers(plan, box), plan.stage.name
         value = self._buffer(
@@ -121,6 +135,24 @@ class ReductionEmitter:
         )
         position = self._buffer(f"{name}.at", DType.S32, shape, local, out) if arg else None
         return Tile(axes, box, lanes, value, position)
+
+    def _parts(
+        self,
+        combiner: core.Combiner,
+        axes: tuple[Var, ...],
+        box: Box,
+        lanes: int,
+        shape: tuple[int, ...],
+        out: list[Stmt],
+    ) -> Tile:
+        """An accumulator for each component that is needed."""
+        wanted, name = self._reduce.part, self.plan.stage.name
+        local = _fits_registers(self.plan, box)
+        parts: dict[int, Tensor] = {}
+        for k in needed_parts(combiner, [wanted, *(other.part for other in self.also)]):
+            own = f"{name}.{combiner.left[k].name}"
+            parts[k] = self._buffer(own, combiner.init[k].dtype, shape, local, out)
+        return Tile(axes, box, lanes, parts[wanted], None, parts)
 
     def _buffer(
         self, name: str, dtype: DType, shape: tuple[int, ...], local: bool, out: list[Stmt]
@@ -142,12 +174,14 @@ class ReductionEmitter:
         return tuple(box[v].base if v in box else core.VarRef(v) for v in self.plan.stage.lhs)
 
     def _start(self, updater: Updater, tile: Tile | None, box: Box) -> list[Stmt]:
-        value = start_value(self._reduce)
         if tile is None:
-            return [Store(*updater.target(box, None), value)]
+            return [Store(*updater.target(box, None), start_value(self._reduce))]
         lane_var = self.ctx.loop_var("l", 0, tile.lanes - 1) if tile.lanes > 1 else None
         where = tile.where(box, None if lane_var is None else core.VarRef(lane_var))
-        out: list[Stmt] = [Store(tile.value, where, value)]
+        if self._reduce.combiner is not None:
+            out = start(self._reduce.combiner, tile.parts, where)
+        else:
+            out = [Store(tile.value, where, start_value(self._reduce))]
         if tile.position is not None:
             out.append(Store(tile.position, where, int_const(-1)))
         if lane_var is None:
@@ -160,6 +194,9 @@ class ReductionEmitter:
         if not self.keeps_tile:
             value = core.Load(tile.result, tile.where(box, None))
             out.append(self.ctx.store(self.plan.stage.tensor, self._lhs(box), value))
+        for other in self.also:
+            value = core.Load(tile.parts[other.part], tile.where(box, None))
+            out.append(self.ctx.store(other.tensor, self._lhs(box), value))
         return out
 
     def _expose(self, tile: Tile) -> None:
@@ -184,14 +221,13 @@ class ReductionEmitter:
         leaf: Callable[[Box, int], list[Stmt]],
         tile: Tile | None,
     ) -> Walker:
-        exprs = [e for e in (self.plan.eager_body, self.plan.eager_where) if e is not None]
         return Walker(
             self.ctx,
             pieces,
             leaf,
             map_lanes(self.ctx.target),
             hook=self.hook,
-            cuts=cutter(exprs, self.ctx.ranges),
+            cuts=cutter(self.plan.exprs, self.ctx.ranges),
             ragged={a.var: (a.lo, a.hi) for a in self._reduce.axes if not a.is_constant},
             keep_vectors=tile is not None,
             first=self.plan.first_reduction,

@@ -74,14 +74,13 @@ class Emitter:
         leaf: Callable[[Box, int], list[Stmt]],
         unrolled: bool,
     ) -> Walker:
-        exprs = [e for e in (plan.value, plan.eager_body, plan.eager_where) if e is not None]
         return Walker(
             self.ctx,
             pieces,
             leaf,
             map_lanes(self.ctx.target),
             hook=self._hook(plan),
-            cuts=cutter(exprs, self.ctx.ranges),
+            cuts=cutter(plan.exprs, self.ctx.ranges),
             unrolled=unrolled,
         )
 
