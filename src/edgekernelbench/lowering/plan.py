@@ -137,6 +137,7 @@ class Plan:
         attach: stages computed inside another's loop; all others have their own nest.
         layouts: storage of stage tensors, by name.
         parallel_loops: ``each`` loops whose iterations run on several threads.
+        together: components of a reduction that another stage, one of them too, computes.
     """
 
     graph: Graph
@@ -144,6 +145,7 @@ class Plan:
     attach: Mapping[str, Attach] = field(default_factory=dict)
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     parallel_loops: frozenset[Var] = frozenset()
+    together: Mapping[str, str] = field(default_factory=dict)
 
 
 def own_axes(stage: Stage) -> dict[Var, int]:

@@ -21,6 +21,7 @@ from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
 from edgekernelbench.lowering.passes.scatter import conjuncts, find_scatter
 from edgekernelbench.lowering.passes.total import total
 from edgekernelbench.lowering.plan import Piece, Scatter, StagePlan
+from edgekernelbench.lowering.together import given_to_all
 from edgekernelbench.targets.model import Target
 
 
@@ -37,6 +38,7 @@ def plan_stages(
         placed: stages computed inside others' loops.
         targets: stages that others are placed in.
     """
+    given = given_to_all(graph, given)
     whole = set(graph.places) - set(placed) - set(targets)
     stages: dict[str, StagePlan] = {}
     for name, place in graph.places.items():

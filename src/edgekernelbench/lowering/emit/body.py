@@ -50,7 +50,9 @@ class BodyEmitter:
         out: list[Stmt] = []
         for node in body_order(nodes, self.tree):
             if isinstance(node, Stage):
-                out.append(seq(self.stages.root(node.name)))
+                statements = self.stages.root(node.name)
+                if statements:
+                    out.append(seq(statements))
             else:
                 out += self._loop(node)
         return out

@@ -47,8 +47,9 @@ def add_element(
 ) -> list[Stmt]:
     """Takes one element into the accumulators at ``where``, if ``cond`` holds."""
     out: list[Stmt] = []
-    old = {k: bind(ctx, "old", core.Load(parts[k], where), out) for k in parts}
-    new = {k: bind(ctx, "new", element[k], out) for k in parts}
+    a, b = combiner.left, combiner.right
+    old = {k: bind(ctx, a[k].name, core.Load(parts[k], where), out) for k in parts}
+    new = {k: bind(ctx, b[k].name, element[k], out) for k in parts}
     made = _combined(ctx, combiner, old, new, out)
     for k, value in made.items():
         kept = value if cond is None else core.Select(cond, value, old[k], value.dtype)
@@ -61,8 +62,9 @@ def merge_lanes(
 ) -> list[Stmt]:
     """Takes the partial results at ``there`` into those at ``here``."""
     out: list[Stmt] = []
-    a = {k: bind(ctx, "a", core.Load(parts[k], here), out) for k in parts}
-    b = {k: bind(ctx, "b", core.Load(parts[k], there), out) for k in parts}
+    left, right = combiner.left, combiner.right
+    a = {k: bind(ctx, left[k].name, core.Load(parts[k], here), out) for k in parts}
+    b = {k: bind(ctx, right[k].name, core.Load(parts[k], there), out) for k in parts}
     made = _combined(ctx, combiner, a, b, out)
     return [*out, *(Store(parts[k], here, value) for k, value in made.items())]
 

@@ -49,6 +49,9 @@ def _waits(names: list[str], unit: int, owner: dict[str, int], tree: Tree) -> se
     out: set[int] = set()
     for name in names:
         place = graph.places[name]
+        leader = tree.together.get(name)
+        if leader is not None and owner.get(leader, unit) != unit:
+            out.add(owner[leader])
         for load in loads(place.stage.expr):
             source = load.tensor.name
             earlier = source in owner and graph.places[source].rank < place.rank

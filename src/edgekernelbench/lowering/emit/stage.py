@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
@@ -13,6 +13,7 @@ from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes
 from edgekernelbench.lowering.emit.reduction import (
+    Also,
     ReductionEmitter,
     has_tile,
     in_registers,
@@ -30,32 +31,48 @@ MAX_EPILOGUE_COPIES = 64
 
 @dataclass(slots=True)
 class Emitter:
-    """Emits stages and everything placed inside them."""
+    """Emits stages and everything placed inside them.
+
+    ``also``: what the stages being emitted store besides their own component.
+    """
 
     ctx: Context
     tree: Tree
+    also: dict[str, tuple[Also, ...]] = field(default_factory=dict)
 
     # ---------------------------------------------------------- entry
     def root(self, name: str) -> list[Stmt]:
         """The whole of a stage that is not placed."""
+        if name in self.tree.together:
+            return []
         axes = own_axes(self._plan(name).stage)
-        return self.emit(name, {v: Span(int_const(0), n, v) for v, n in axes.items()}, False)
+        box: Box = {v: Span(int_const(0), n, v) for v, n in axes.items()}
+        return self.emit(name, box, False, self.tree.led_by(name))
 
     def _plan(self, name: str) -> StagePlan:
         return self.ctx.plan.stages[name]
 
-    def emit(self, name: str, box: Box, unrolled: bool) -> list[Stmt]:
+    def emit(
+        self, name: str, box: Box, unrolled: bool, others: Sequence[str] = ()
+    ) -> list[Stmt]:
         """The stage over a box of its spatial axes.
 
         Args:
             unrolled: unroll short loops: the stage reads an accumulator in registers.
+            others: components of the same reduction to compute with it.
         """
         if any(span.extent == 0 for span in box.values()):
             return []
+        self.also[name] = tuple(self._component(other) for other in others)
         self.ctx.stages.append(name)
         out = self._emit(self._plan(name), box, unrolled)
         self.ctx.stages.pop()
         return out
+
+    def _component(self, name: str) -> Also:
+        reduce = self._plan(name).reduce
+        assert reduce is not None
+        return Also(self._plan(name).stage.tensor, reduce.part)
 
     def _emit(self, plan: StagePlan, box: Box, unrolled: bool) -> list[Stmt]:
         if plan.reduce is None:
@@ -129,13 +146,25 @@ class Emitter:
                 storages[member] = self._home(member, boxes[member], out)
         ranks = {n: self.tree.graph.places[n].rank for n in [name, *here]}
         with self.ctx.stored(storages):
+            done: set[str] = set()
             for member in [n for n in here if ranks[n] < ranks[name]]:
-                out += self.emit(member, self._own(member, boxes[member]), False)
+                out += self._member(member, boxes, False, done)
             out += inside()
             for member in [n for n in here if ranks[n] > ranks[name]]:
                 short = self._reads_registers(member, name, boxes[member])
-                out += self.emit(member, self._own(member, boxes[member]), short)
+                out += self._member(member, boxes, short, done)
         return out
+
+    def _member(
+        self, name: str, boxes: Mapping[str, Box], short: bool, done: set[str]
+    ) -> list[Stmt]:
+        """A stage placed here, with the components it leads that are needed in the same box."""
+        if name in done:
+            return []
+        own = list(self._own(name, boxes[name]).values())
+        led = [n for n in self.tree.led_by(name) if list(self._own(n, boxes[n]).values()) == own]
+        done.update(led)
+        return self.emit(name, self._own(name, boxes[name]), short, led)
 
     def _check_cover(self, name: str, box: Box) -> None:
         """A stage that is kept whole must be computed everywhere, once."""
@@ -215,4 +244,5 @@ class Emitter:
         within = any(self.tree.attach[child].depth > depth for child in children)
         hook = self._hook(plan) if within else None
         keeps = readable(plan) and self.tree.homes.get(name) == Attach(name, depth)
-        return ReductionEmitter(self.ctx, plan, hook, keeps, around).emit(box)
+        also = self.also[name]
+        return ReductionEmitter(self.ctx, plan, hook, keeps, around, also).emit(box)

@@ -32,10 +32,11 @@ class Tree:
     attach: dict[str, Attach]
     children: dict[str, list[str]] = field(default_factory=dict)
     homes: dict[str, Attach | None] = field(default_factory=dict)
+    together: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan) -> Tree:
-        tree = cls(plan.graph, dict(plan.attach))
+        tree = cls(plan.graph, dict(plan.attach), together=dict(plan.together))
         for name in sorted(plan.attach, key=lambda n: plan.graph.places[n].rank):
             tree.children.setdefault(plan.attach[name].target, []).append(name)
         for name in plan.stages:
@@ -55,6 +56,10 @@ class Tree:
         while name in self.attach:
             name = self.attach[name].target
         return name
+
+    def led_by(self, name: str) -> list[str]:
+        """The further components that the stage may compute with its own."""
+        return [other for other, leader in self.together.items() if leader == name]
 
     def members(self, root: str) -> list[str]:
         """The stage and everything computed inside it, in program order."""
