@@ -59,7 +59,11 @@ def _terminals() -> dict[str, str]:
     """Terminal of each fixed spelling, keywords and signs alike."""
     from lark.lexer import PatternStr
 
-    out = dict.fromkeys(DTYPES, "DTYPE") | {"kernel": "KERNEL", "table": "TABLE", "combiner": "COMBINER"}
+    out = dict.fromkeys(DTYPES, "DTYPE") | {
+        "kernel": "KERNEL",
+        "table": "TABLE",
+        "combiner": "COMBINER",
+    }
     for terminal in _lark().terminals:
         if isinstance(terminal.pattern, PatternStr):
             out[terminal.pattern.value] = terminal.name

@@ -127,7 +127,7 @@ def left_side(place: Place) -> Finding | None:
         return None
     if place.at == place.start:
         if place.here == "(":
-            fix = ("write `a, b = f(...)`",)
+            fix = ("write `a, b = f(...)`, with axes `a[i: M], b[i: M] = f(...)`",)
             return Finding(rules.LEFT_SIDE, "names on the left stand bare", place.span, fix)
         return None
     name = place.text(place.start)

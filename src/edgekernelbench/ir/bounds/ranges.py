@@ -166,16 +166,13 @@ class Ranges:
 def _may_overflow(expr: core.Reduce) -> bool:
     """Whether a combiner does arithmetic on signed integers, of which nothing is known."""
     assert expr.combiner is not None
+    nodes = (node for part in expr.combiner.exprs for node in core.walk(part))
     return any(
-        node.dtype.is_signed
-        and (
-            isinstance(node, core.Binary)
-            and node.op in ("add", "sub", "mul", "shl")
-            or isinstance(node, core.Unary)
-            and node.op == "neg"
-        )
-        for part in expr.combiner.exprs
-        for node in core.walk(part)
+        node.dtype.is_int
+        and node.dtype.is_signed
+        and isinstance(node, core.Binary | core.Unary)
+        and node.op in ("add", "sub", "mul", "shl", "neg")
+        for node in nodes
     )
 
 

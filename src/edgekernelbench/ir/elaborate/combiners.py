@@ -58,12 +58,13 @@ def items_of(cx: Context, scope: Scope, expr: surface.Reduction, count: int) -> 
         found = [coerce.scalar(cx, item, expr.body.span) for item in value.items]
     elif len(written) != count:
         names = ", ".join(f"x{n}" for n in range(count))
-        axes = ", ".join(axis.name for axis in expr.axes)
+        axes = ", ".join(f"{axis.name}: {coerce.show(axis.hi)}" for axis in expr.axes)
+        what = "single values" if count == 1 else f"tuples of {count}"
         cx.error(
             rules.COMBINER,
-            f"`{expr.op}` combines tuples of {count}, the body has {len(written)}",
+            f"`{expr.op}` combines {what}, the body has {len(written)}",
             expr.body.span,
-            [f"`{expr.op}[{axes}: ...]({names})`: what one element alone amounts to"],
+            [f"`{expr.op}[{axes}]({names})`: what one element alone amounts to"],
         )
         return None
     else:
@@ -188,9 +189,7 @@ def _typed(
     return core.Combiner(stmt.name, left, right, lets, tuple(results), start), wanted
 
 
-def _body(
-    cx: Context, stmt: surface.CombinerStmt, inner: Scope, span: Span
-) -> TupleValue | None:
+def _body(cx: Context, stmt: surface.CombinerStmt, inner: Scope, span: Span) -> TupleValue | None:
     """What the combiner yields, as a tuple."""
     if stmt.name in cx.expanding:
         cx.error(rules.RECURSION, f"`{stmt.name}` uses itself", span)

@@ -61,9 +61,7 @@ def _reduce(cx: Context, scope: Scope, expr: surface.Reduction, op: core.ReduceO
     return _build(cx, op, axes, where, body, expr.span)
 
 
-def _combined(
-    cx: Context, scope: Scope, expr: surface.Reduction, found: CombinerValue
-) -> Value:
+def _combined(cx: Context, scope: Scope, expr: surface.Reduction, found: CombinerValue) -> Value:
     """A reduction by a combiner: a tuple of its components, or the only one.
 
     Every component is elaborated by itself, so that no two have a variable in common.

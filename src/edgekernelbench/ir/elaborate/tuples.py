@@ -1,4 +1,4 @@
-"""Several stages at once, one for each component of a tuple: ``m[i: M], s[i: M] = f[k: K](...)``."""
+"""Several stages at once, one for each value of a tuple: ``m[i: M], s[i: M] = f[k: K](x, 1)``."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def _component(
             ["write one stage for each name"],
         )
     if len(value.items) != count:
-        return cx.error(
-            rules.TUPLE, f"{count} names for a tuple of {len(value.items)}", expr.span
-        )
+        return cx.error(rules.TUPLE, f"{count} names for a tuple of {len(value.items)}", expr.span)
     return combiners.build_block(cx, value, number, expr.span)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgekernelbench.ir.interpret.frame import Frame, Value, lift
+from edgekernelbench.ir.interpret.frame import Frame, Value
 from edgekernelbench.ir.interpret.loads import Fn
 
 Tuple = tuple[Value, ...]
@@ -41,20 +41,22 @@ class Fold:
         return out
 
     def all(
-        self, frame: Frame, items: Sequence[Value], mask: np.ndarray | None, counts: tuple[int, ...]
+        self,
+        frame: Frame,
+        items: Sequence[np.ndarray],
+        mask: np.ndarray | None,
+        counts: tuple[int, ...],
     ) -> Tuple:
         """The elements of a piece brought together; the reduced dimensions are dropped.
 
         Args:
-            items: the components of the elements, with ``counts`` as leading dimensions where
-                they vary along these.
+            items: the components of the elements. All arrays have equally many dimensions, of
+                which those reduced lead (with extent 1 where nothing varies along them).
         """
-        ndim = max(len(counts), *(np.ndim(item) for item in items), np.ndim(mask))
-        lifted = [lift(item, ndim) for item in items]
-        shapes = [item.shape for item in lifted] + ([] if mask is None else [mask.shape])
+        shapes = [item.shape for item in items] + ([] if mask is None else [mask.shape])
         rest = np.broadcast_shapes(*(shape[len(counts) :] for shape in shapes))
         arrays = []
-        for item, start in zip(lifted, self.init, strict=True):
+        for item, start in zip(items, self.init, strict=True):
             kept = item if mask is None else np.where(mask, item, start)
             arrays.append(np.broadcast_to(kept, counts + rest).reshape((-1, *rest)))
         while arrays[0].shape[0] > 1:

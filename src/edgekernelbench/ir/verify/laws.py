@@ -1,4 +1,4 @@
-"""Combiners are tested: whether any order of combining gives the same, and ``init`` changes nothing.
+"""Combiners are tested: any order of combining gives the same, and ``init`` changes nothing.
 
 The laws are tried in float64 (integers in their dtypes) on elements as the reduction's body makes
 them: what it reads is drawn at random, small and large, zero, and equal to what other elements
@@ -42,7 +42,7 @@ class Laws:
         """Reports the first law that the combiner breaks on some elements of this reduction."""
         assert reduce.combiner is not None
         key = (reduce.span, reduce.combiner.name, *(t for e in reduce.items for t in _tokens(e)))
-        if key in self._seen:
+        if key in self._seen or self._report.has_errors:
             return
         self._seen.add(key)
         if len(self._seen) > MAX_CHECKS:
@@ -104,9 +104,9 @@ class _Trial:
             return None
         a, b, c, d, e = (tuple(v[usable] for v in element) for element in elements)
         return (
-            _neutral(f, a)
-            or _order(f, a, b, c)
+            _order(f, a, b, c)
             or _order(f, f(a, b), f(c, d), e)
+            or _neutral(f, a)
             or _neutral(f, f(a, b))
         )
 
@@ -277,18 +277,20 @@ Finding = tuple[str, tuple[str, ...]]
 
 def _neutral(f: _Function, a: Values) -> Finding | None:
     init, text = f.init, f"`init` of `{f.name}` is not neutral"
-    finite = "a large finite number, such as -1e30, often does what `-inf` should"
+    finite: tuple[str, ...] = ()
+    if any(np.isinf(value).any() for value in init):
+        finite = ("a large finite number, such as -1e30, often does what `-inf` should",)
     both = f(init, init)
     at = _differs(both, init, ())
     if at is not None:
         shown = f"{f.name}(init, init) is {_show(both, at)}, not {_show(init, 0)}"
-        return f"{text}: {shown}", (finite,)
+        return f"{text}: {shown}", (*finite, "`init` is the result for no elements at all")
     for sides, made in (("init, a", f(init, a)), ("a, init", f(a, init))):
         at = _differs(made, a, a)
         if at is not None:
             shown = f"with a = {_show(a, at)}, {f.name}({sides}) is {_show(made, at)}, not a"
-            helps = ("choose an `init` that leaves every element as it is", finite)
-            return f"{text}: {shown}", helps
+            helps = ("what changes single elements, such as `abs`, belongs in the body",)
+            return f"{text}: {shown}", (*helps, *finite)
     return None
 
 
@@ -332,12 +334,18 @@ def _differs(made: Values, wanted: Values, scale: Values) -> int | None:
     at = np.flatnonzero(wrong)
     if at.size == 0:
         return None
-    weight = sum(np.abs(np.nan_to_num(v, posinf=0, neginf=0).astype(np.float64)) for v in scale)
+    weight = sum((_clutter(array) for array in scale), np.zeros(1))
     sizes = np.broadcast_to(weight, wrong.shape)[at]
     return int(at[np.argmin(sizes)])
 
 
+def _clutter(array: np.ndarray) -> np.ndarray:
+    """How much there is to read in numbers."""
+    plain = np.abs(np.nan_to_num(array.astype(np.float64), posinf=0, neginf=0))
+    return plain + 1e6 * (plain != np.rint(plain))
+
+
 def _show(values: Values, at: int) -> str:
     numbers = [v[at if v.shape[0] > 1 else 0] for v in values]
-    texts = [f"{n:.6g}" if v.dtype.kind == "f" else str(n) for n, v in zip(numbers, values)]  # noqa: B905
+    texts = [f"{n:.6g}" if isinstance(n, np.floating) else str(n) for n in numbers]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"

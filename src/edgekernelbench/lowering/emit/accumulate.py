@@ -57,6 +57,8 @@ def start_value(reduce: Reduce) -> core.Const:
     if reduce.op in ("argmax", "argmin"):
         op = "max" if reduce.op == "argmax" else "min"
         return core.Const(core.identity(op, reduce.body.dtype), reduce.body.dtype)
+    if reduce.combiner is not None:
+        return reduce.combiner.init[reduce.part]
     return core.Const(core.identity(reduce.op, reduce.dtype), reduce.dtype)
 
 

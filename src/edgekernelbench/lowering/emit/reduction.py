@@ -178,10 +178,9 @@ class ReductionEmitter:
             return [Store(*updater.target(box, None), start_value(self._reduce))]
         lane_var = self.ctx.loop_var("l", 0, tile.lanes - 1) if tile.lanes > 1 else None
         where = tile.where(box, None if lane_var is None else core.VarRef(lane_var))
+        out: list[Stmt] = [Store(tile.value, where, start_value(self._reduce))]
         if self._reduce.combiner is not None:
             out = start(self._reduce.combiner, tile.parts, where)
-        else:
-            out = [Store(tile.value, where, start_value(self._reduce))]
         if tile.position is not None:
             out.append(Store(tile.position, where, int_const(-1)))
         if lane_var is None:

@@ -52,9 +52,7 @@ class Emitter:
     def _plan(self, name: str) -> StagePlan:
         return self.ctx.plan.stages[name]
 
-    def emit(
-        self, name: str, box: Box, unrolled: bool, others: Sequence[str] = ()
-    ) -> list[Stmt]:
+    def emit(self, name: str, box: Box, unrolled: bool, others: Sequence[str] = ()) -> list[Stmt]:
         """The stage over a box of its spatial axes.
 
         Args:
