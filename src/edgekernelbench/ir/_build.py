@@ -211,6 +211,14 @@ class Builder:
         keyword = next(k for k, x in enumerate(c) if _is(x, "INIT"))
         return s.CombinerStmt(str(c[1]), left, right, c[keyword + 1], c[-1], _span(c))
 
+    def neutral(self, c: Children) -> s.Expr:
+        if _is(c[0], "LPAR"):
+            items = _nodes(c)
+            plain = len(items) == 1 and not _is(c[-2], "COMMA")
+            return replace(items[0], span=_span(c)) if plain else s.TupleExpr(items, _span(c))
+        value = self.name(c[-1:]) if _is(c[-1], "NAME") else self.number(c[-1:])
+        return s.Unary("-", value, _span(c)) if len(c) == 2 else value
+
     def template_head(self, c: Children) -> _Group:
         if len(c) == 1:
             return _Group(("", (), ()), _span(c))

@@ -103,7 +103,7 @@ def _statement(stmt: s.Stmt, depth: int) -> list[str]:
             return [f"{pad}{lefts} = {_expr(stmt.value, _IF, depth)}"]
         case s.CombinerStmt():
             sides = f"{_side(stmt.left)}, {_side(stmt.right)}"
-            head = f"combiner {stmt.name}({sides}) init {_expr(stmt.init, _IF, depth)}"
+            head = f"combiner {stmt.name}({sides}) init {_neutral(stmt.init, depth)}"
             return [f"{pad}{head} = {_expr(stmt.body, _IF, depth)}"]
         case s.LetStmt():
             return [f"{pad}let {stmt.name} = {_expr(stmt.value, _IF, depth)}"]
@@ -132,6 +132,13 @@ def _tensor(name: str, dtype: DType | None, axes: tuple[s.LeftAxis, ...] | None)
         return head
     items = ", ".join(a.name if a.extent is None else _axis_of(a) for a in axes)
     return f"{head}[{items}]"
+
+
+def _neutral(init: s.Expr, depth: int) -> str:
+    text = _expr(init, _IF, depth)
+    value = init.arg if isinstance(init, s.Unary) and init.op == "-" else init
+    bare = isinstance(value, s.Num | s.Name) or isinstance(init, s.TupleExpr)
+    return text if bare else f"({text})"
 
 
 def _side(names: tuple[str, ...]) -> str:
