@@ -9,8 +9,7 @@ import pytest
 from edgekernelbench.ir import core
 from edgekernelbench.ir.check import check_text
 from edgekernelbench.ir.diagnostics import render
-from edgekernelbench.ir.interpret import interpret
-from edgekernelbench.ir.interpret import limits
+from edgekernelbench.ir.interpret import interpret, limits
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import print_kernel
 from edgekernelbench.ir.restate import restate
@@ -207,4 +206,4 @@ def test_restated_text_means_the_same(name: str) -> None:
     want = interpret(program, data)
     got = interpret(again, {made.names[n]: v for n, v in data.items()})
     for tensor in program.outputs:
-        np.testing.assert_array_equal(got[made.names[tensor.name]], want[tensor.name])
+        np.testing.assert_allclose(got[made.names[tensor.name]], want[tensor.name], rtol=1e-12)

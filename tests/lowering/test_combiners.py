@@ -78,7 +78,7 @@ def nest(name: str, lines: str = "") -> str:
 
 
 def test_components_are_computed_by_one_nest() -> None:
-    assert nest("softmax", "loops m (r, c)").split("for r1")[0].count("for c in 75") == 1
+    assert nest("softmax", "loops m (r, c)").count("for c in 75") == 1
     text = nest("welford")
     assert text.count("local mu.m") == 1 and "local q." not in text and "local n." not in text
 
@@ -100,11 +100,6 @@ def test_components_placed_together_share_their_nest() -> None:
 
 
 def test_only_the_components_that_are_needed_are_computed() -> None:
-    kernel, program = load_text(
-        CASES["softmax"][0].replace("exp(x[r, c] - m[r]) / s[r]", "x[r, c] - m[r]")
-    )
-    module = must_lower(kernel, program).module
-    assert module is not None
     apart = nest("softmax", "loops m (r, c)  loops s (r by 13, c, unroll r)")
     first = apart.split("s.s")[0]
     assert "exp" not in first  # the maximum does not need the sum
@@ -122,4 +117,4 @@ def test_threads_over_a_reduction_are_refused_with_a_reason() -> None:
     kernel, program = load_text(layered("softmax", "loops m (parallel c, r)"))
     result = lower(kernel, program, TARGET)
     assert result.module is None
-    assert any("reduction" in d.message or "reduction" in " ".join(d.help) for d in result.diagnostics)
+    assert any("reduction" in " ".join((d.message, *d.help)) for d in result.diagnostics)

@@ -73,10 +73,7 @@ class RangeAxis:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """``op[axes where cond](body)``. ``op`` is any name; `elaborate` checks it.
-
-    The body of ``op[axes](a, b)`` is a `TupleExpr`.
-    """
+    """``op[axes where cond](body)``, ``op`` any name; a body ``(a, b)`` is a `TupleExpr`."""
 
     op: str
     axes: tuple[RangeAxis, ...]
@@ -254,10 +251,7 @@ class DefStmt:
 
 @dataclass(frozen=True, slots=True)
 class CombinerStmt:
-    """``combiner name((a, b), (c, d)) init (x, y) = body``: a reduction of the author's own.
-
-    ``left`` and ``right`` name the components of two partial results.
-    """
+    """``combiner name((a, b), (c, d)) init (x, y) = body``: merges two partial results."""
 
     name: str
     left: tuple[str, ...]

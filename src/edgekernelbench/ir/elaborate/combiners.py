@@ -25,7 +25,7 @@ _FORM = "`combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)`"
 
 def define(cx: Context, scope: Scope, stmt: surface.CombinerStmt) -> None:
     """Makes a combiner known; what it computes is looked at where it is used."""
-    name, count = stmt.name, len(stmt.left)
+    name, count, before = stmt.name, len(stmt.left), len(cx.report.items)
     names = (*stmt.left, *stmt.right)
     doubled = [n for n in names if names.count(n) > 1]
     if name in core.REDUCE_OPS or name in calls.BUILT_IN or name in ("pad", "edge", "dim"):
@@ -40,7 +40,7 @@ def define(cx: Context, scope: Scope, stmt: surface.CombinerStmt) -> None:
     elif count > MAX_COMPONENTS:
         text = f"`{name}` combines tuples of {count}; {MAX_COMPONENTS} are allowed"
         cx.error(rules.COMBINER, text, stmt.span)
-    scope.functions[name] = CombinerValue(stmt, scope)
+    scope.functions[name] = CombinerValue(stmt, scope, len(cx.report.items) == before)
 
 
 def items_of(cx: Context, scope: Scope, expr: surface.Reduction, count: int) -> list[Scalar] | None:
@@ -235,19 +235,24 @@ def _closed(
     for node in nodes:
         if isinstance(node, core.Block):
             known |= {var.uid for var, _ in node.lets}
-    found: str | None = None
     for node in nodes:
-        if isinstance(node, core.Load):
-            found = f"reads `{node.tensor.name}`"
-        elif isinstance(node, core.Reduce):
-            found = "holds a reduction"
-        elif isinstance(node, core.VarRef) and node.var.uid not in known:
-            found = f"uses `{node.var.name}`"
-    if found is not None:
-        cx.error(
-            rules.COMBINER,
-            f"the combiner `{stmt.name}` {found}",
-            stmt.span,
-            ["give every element what it needs as a component: `f[k: K](x[k], w[k])`"],
-        )
-    return found is None
+        found = _foreign(node, known)
+        if found:
+            cx.error(
+                rules.COMBINER,
+                f"the combiner `{stmt.name}` {found}",
+                stmt.span,
+                ["give every element what it needs as a component: `f[k: K](x[k], w[k])`"],
+            )
+            return False
+    return True
+
+
+def _foreign(node: core.Expr, known: set[int]) -> str:
+    if isinstance(node, core.Load):
+        return f"reads `{node.tensor.name}`"
+    if isinstance(node, core.Reduce):
+        return "holds a reduction"
+    if isinstance(node, core.VarRef) and node.var.uid not in known:
+        return f"uses `{node.var.name}`"
+    return ""

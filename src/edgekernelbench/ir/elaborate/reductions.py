@@ -66,6 +66,8 @@ def _combined(cx: Context, scope: Scope, expr: surface.Reduction, found: Combine
 
     Every component is elaborated by itself, so that no two have a variable in common.
     """
+    if not found.sound:
+        return POISON
     outside, cx.facts = cx.facts, NOTHING
     parts: list[Value] = []
     for part in range(len(found.stmt.left)):

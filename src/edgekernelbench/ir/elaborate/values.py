@@ -146,8 +146,11 @@ class TemplateValue:
 
 @dataclass(frozen=True, slots=True)
 class CombinerValue:
+    """``sound`` is false when an error in its head was reported."""
+
     stmt: surface.CombinerStmt
     scope: Scope
+    sound: bool = True
 
 
 Function = Macro | TemplateValue | CombinerValue
