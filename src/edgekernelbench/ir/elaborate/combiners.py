@@ -20,6 +20,7 @@ from edgekernelbench.ir.elaborate.values import (
 )
 
 MAX_COMPONENTS = 8
+MAX_NODES = 1000
 _FORM = "`combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)`"
 
 
@@ -186,6 +187,10 @@ def _typed(
         return None
     left, right = sides
     lets = _needed(value.lets, results)
+    if sum(1 for e in (*(v for _, v in lets), *results) for _ in core.walk(e)) > MAX_NODES:
+        text = f"`{stmt.name}` expands to more than {MAX_NODES:,} operations"
+        cx.error(rules.COMBINER, text, stmt.span)
+        return None
     return core.Combiner(stmt.name, left, right, lets, tuple(results), start), wanted
 
 

@@ -8,7 +8,7 @@ That finds wrong combiners, and proves none right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,9 +22,12 @@ from edgekernelbench.ir.verify import rules
 
 SAMPLES = 192
 TOLERANCE = 1e-6
-MAX_CHECKS = 200
+MAX_CHECKS = 40
+MAX_NODES = 4000  # of what makes the elements of one reduction
 _ELEMENTS = 5  # as many different elements are combined at most
 _SECONDS = 5.0
+_SAMPLE = core.Axis(core.Var("t", -1), SAMPLES)
+_AT = core.VarRef(_SAMPLE.var)
 _FLOATS = np.array([0.0, 1.0, -1.0, 0.5, -2.0, 1e-3, 30.0, -30.0, 1e3, -1e3])
 
 Values = tuple[np.ndarray, ...]  # one array of samples for each component
@@ -41,13 +44,17 @@ class Laws:
     def check(self, reduce: core.Reduce) -> None:
         """Reports the first law that the combiner breaks on some elements of this reduction."""
         assert reduce.combiner is not None
-        key = (reduce.span, reduce.combiner.name, *(t for e in reduce.items for t in _tokens(e)))
+        tokens = [token for item in reduce.items for token in self._tokens(item)]
+        key = (reduce.span, reduce.label, *tokens)
         if key in self._seen or self._report.has_errors:
             return
         self._seen.add(key)
-        if len(self._seen) > MAX_CHECKS:
-            text = f"more than {MAX_CHECKS} reductions by combiners"
-            self._report.error(rules.TOO_HARD, text, reduce.span)
+        if len(self._seen) > MAX_CHECKS or len(tokens) > MAX_NODES:
+            text = f"a kernel has at most {MAX_CHECKS} different reductions by combiners"
+            if len(tokens) > MAX_NODES:
+                text = f"the body of `{reduce.label}` is too large to try its combiner on"
+            help = ["compute what the elements are made of in a stage"]
+            self._report.error(rules.TOO_HARD, text, reduce.span, help)
             return
         try:
             found = _Trial(reduce, self._prover).run()
@@ -59,20 +66,20 @@ class Laws:
             message, help = found
             self._report.error(rules.LAWS, message, reduce.span, [*help])
 
-
-def _tokens(expr: core.Expr) -> Iterator[Hashable]:
-    """What tells two bodies apart, apart from the variables they bind."""
-    for node in core.walk(expr):
-        match node:
-            case core.Const():
-                yield node.value
-            case core.Load():
-                yield node.tensor.name
-            case core.Unary() | core.Binary():
-                yield node.op
-            case core.Call():
-                yield node.fn
-        yield type(node).__name__, node.dtype
+    def _tokens(self, expr: core.Expr) -> Iterator[Hashable]:
+        """What tells apart the bodies that one text has in several expansions of a template."""
+        for node in core.walk(expr):
+            match node:
+                case core.Const():
+                    yield node.value
+                case core.Load() if node.dtype.is_int:
+                    known = self._prover.ranges.tensor(node.tensor)
+                    yield node.tensor.dtype, known.lo, known.hi
+                case core.Unary() | core.Binary():
+                    yield node.op
+                case core.Call():
+                    yield node.fn
+            yield type(node).__name__, node.dtype
 
 
 @dataclass(slots=True)
@@ -82,6 +89,7 @@ class _Trial:
     Attributes:
         inputs: what the elements read, by name: an array [element, sample].
         leaves: the reads and free variables of the body, and what stands for them.
+        lets: the lets around the reduction that the body uses, each computed in a stage.
         draw: fixed, so that a verdict is always the same.
     """
 
@@ -89,6 +97,7 @@ class _Trial:
     prover: Prover
     inputs: dict[str, tuple[core.Tensor, np.ndarray]] = field(default_factory=dict)
     leaves: dict[core.Expr, core.Tensor] = field(default_factory=dict)
+    lets: dict[core.Var, core.Stage] = field(default_factory=dict)
     draw: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
     def run(self) -> tuple[str, tuple[str, ...]] | None:
@@ -135,13 +144,11 @@ class _Trial:
 
     def _elements(self) -> list[Values]:
         """Each element's components, by running the body."""
-        sample = core.Axis(core.Var("t", -1), SAMPLES)
-        stages: list[core.Stage] = []
+        self._bind_lets()
+        stages = list(self.lets.values())
         for n in range(_ELEMENTS):
             for k, item in enumerate(self.reduce.items):
-                tensor = core.Tensor(f"e{n}_{k}", item.dtype, (SAMPLES,), "output")
-                expr = self._placed(item, n, core.VarRef(sample.var), set())
-                stages.append(core.Stage(tensor.name, tensor, (sample.var,), (sample,), expr))
+                stages.append(_stage(f"e{n}_{k}", item.dtype, self._placed(item, n, set())))
         tensors = tuple(tensor for tensor, _ in self.inputs.values())
         arrays = {name: array for name, (_, array) in self.inputs.items()}
         made = _run(tuple(stages), tensors, arrays)
@@ -150,59 +157,80 @@ class _Trial:
             for n in range(_ELEMENTS)
         ]
 
-    def _placed(self, expr: core.Expr, n: int, at: core.Expr, bound: set[int]) -> core.Expr:
+    def _bind_lets(self) -> None:
+        """Stages for the lets used, those that they use first; without recursion, since a chain
+        of lets may be long. They do not vary with the axes of the reduction: one value each."""
+        stack = [(var, False) for item in self.reduce.items for var in self._lets_of(item)]
+        while stack:
+            var, ready = stack.pop()
+            value = self.prover.ranges.let_value(var)
+            if var in self.lets or value is None:
+                continue
+            if ready:
+                placed = self._placed(value, 0, set())
+                self.lets[var] = _stage(f"l{len(self.lets)}", var.dtype, placed)
+            else:
+                stack.append((var, True))
+                stack += [(inner, False) for inner in self._lets_of(value)]
+
+    def _lets_of(self, expr: core.Expr) -> list[core.Var]:
+        nodes = list(core.walk(expr))
+        own = {v for node in nodes if isinstance(node, core.Block) for v, _ in node.lets}
+        refs = (node.var for node in nodes if isinstance(node, core.VarRef))
+        known = self.prover.ranges.let_value
+        return [var for var in refs if var not in own and known(var) is not None]
+
+    def _placed(self, expr: core.Expr, n: int, bound: set[int]) -> core.Expr:
         """The body for element ``n``: data stands where it reads tensors or variables."""
-        again: Callable[[core.Expr], core.Expr] = lambda e: self._placed(e, n, at, bound)  # noqa: E731
         match expr:
             case core.Const():
                 return expr
             case core.VarRef():
-                return self._variable(expr, n, at, bound)
+                return expr if expr.var.uid in bound else self._variable(expr, n)
             case core.Load() | core.Reduce():
-                return self._data(expr, n, at)
+                return self._data(expr, n)
             case core.Block():
                 lets = []
                 for var, value in expr.lets:
-                    lets.append((var, again(value)))
+                    lets.append((var, self._placed(value, n, bound)))
                     bound.add(var.uid)
-                return core.Block(tuple(lets), again(expr.result), expr.span)
+                return core.Block(tuple(lets), self._placed(expr.result, n, bound), expr.span)
+        parts = [self._placed(child, n, bound) for child in core.children(expr)]
+        match expr:
             case core.Unary():
-                return core.Unary(expr.op, again(expr.arg), expr.dtype)
+                return core.Unary(expr.op, parts[0], expr.dtype)
             case core.Cast():
-                return core.Cast(again(expr.arg), expr.dtype)
+                return core.Cast(parts[0], expr.dtype)
+            case core.Binary(op="fdiv" | "mod") if expr.dtype.is_int:
+                # Proved positive for the axes and data there are, which these need not be.
+                one = core.Const(1, expr.right.dtype)
+                divisor = core.Binary("max", parts[1], one, expr.right.dtype)
+                return core.Binary(expr.op, parts[0], divisor, expr.dtype)
             case core.Binary():
-                right = again(expr.right)
-                if expr.op in ("fdiv", "mod") and expr.dtype.is_int:
-                    # Proved positive for the axes and data there are, which these need not be.
-                    right = core.Binary("max", right, core.Const(1, right.dtype), right.dtype)
-                return core.Binary(expr.op, again(expr.left), right, expr.dtype)
-            case core.Call():
-                return core.Call(expr.fn, tuple(again(a) for a in expr.args), expr.dtype)
+                return core.Binary(expr.op, parts[0], parts[1], expr.dtype)
             case core.Select():
-                parts = (again(expr.cond), again(expr.then), again(expr.other))
-                return core.Select(*parts, expr.dtype)
+                return core.Select(parts[0], parts[1], parts[2], expr.dtype)
+        return core.Call(expr.fn, tuple(parts), expr.dtype)
 
-    def _variable(self, expr: core.VarRef, n: int, at: core.Expr, bound: set[int]) -> core.Expr:
-        if expr.var.uid in bound:
-            return expr
-        value = self.prover.ranges.let_value(expr.var)
-        if value is not None:
-            return self._placed(value, n, at, bound)
+    def _variable(self, expr: core.VarRef, n: int) -> core.Expr:
+        let = self.lets.get(expr.var)
+        if let is not None:
+            return core.Load(let.tensor, (_AT,))
         leaf = core.VarRef(expr.var)
         if leaf not in self.leaves:  # an axis or loop index around: the same in all elements
             known = self.prover.ranges.variable(expr.var)
             values = self.draw.integers(int(known.lo), int(known.hi), SAMPLES, endpoint=True)
             self._leaf(leaf, expr.dtype, np.broadcast_to(values, (_ELEMENTS, SAMPLES)))
-        return core.Load(self.leaves[leaf], (core.Const(n, DType.S32), at))
+        return core.Load(self.leaves[leaf], (core.Const(n, DType.S32), _AT))
 
-    def _data(self, expr: core.Load | core.Reduce, n: int, at: core.Expr) -> core.Expr:
+    def _data(self, expr: core.Load | core.Reduce, n: int) -> core.Expr:
         if expr not in self.leaves:
             values = self._floats() if expr.dtype.is_float else self._integers(expr)
             for later in range(1, _ELEMENTS):  # equal to what another element reads
                 same = self.draw.random(SAMPLES) < 0.2
                 values[later] = np.where(same, values[later - 1], values[later])
             self._leaf(expr, expr.dtype, values)
-        return core.Load(self.leaves[expr], (core.Const(n, DType.S32), at))
+        return core.Load(self.leaves[expr], (core.Const(n, DType.S32), _AT))
 
     def _floats(self) -> np.ndarray:
         shape = (_ELEMENTS, SAMPLES)
@@ -222,6 +250,11 @@ class _Trial:
         plain = self.draw.integers(low, high, shape, endpoint=True)
         edges = [v for v in (0, 1, -1, 2, low, high) if low <= v <= high]
         return np.where(self.draw.random(shape) < 0.4, self.draw.choice(edges, shape), plain)
+
+
+def _stage(name: str, dtype: DType, expr: core.Expr) -> core.Stage:
+    tensor = core.Tensor(name, dtype, (SAMPLES,), "output")
+    return core.Stage(name, tensor, (_SAMPLE.var,), (_SAMPLE,), expr)
 
 
 def _run(
