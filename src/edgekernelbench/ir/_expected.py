@@ -118,7 +118,8 @@ def _form(place: Place) -> tuple[str, ...]:
     """The shape of the construct that was begun."""
     if place.layer == "compute" and place.after_equals():
         return ()
-    form = _FORMS.get(place.text(place.start))
-    if form is not None and (place.layer != "compute" or place.text(place.start) in words.RESERVED):
+    first = place.text(place.start)
+    form = _FORMS.get(first)
+    if form is not None and (place.layer != "compute" or first in {*words.RESERVED, "combiner"}):
         return (f"write `{form}`",)
     return tuple(f"write `{form}`" for form in _LAYER_FORMS[place.layer])
