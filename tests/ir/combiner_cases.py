@@ -178,7 +178,9 @@ kernel k[M=9, N=21](x: f32[M, N]) -> (y: f32[2]) {
   }
 }
 """,
-        lambda a: {"y": np.array([a["x"].sum(dtype=np.float64), (a["x"].astype(np.float64) ** 2).sum()])},
+        lambda a: {
+            "y": np.array([a["x"].sum(dtype=np.float64), (a["x"].astype(np.float64) ** 2).sum()])
+        },
     ),
 }
 

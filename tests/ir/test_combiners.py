@@ -80,7 +80,9 @@ BOTH = "combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)"
         ("combiner f(a, b) init 0.0 = a + b", "a = f[k: N](q[k])", ["f32"]),
     ],
 )
-def test_a_component_has_the_dtype_of_its_elements(combiner: str, use: str, wanted: list[str]) -> None:
+def test_a_component_has_the_dtype_of_its_elements(
+    combiner: str, use: str, wanted: list[str]
+) -> None:
     assert dtypes(combiner, use) == wanted
 
 

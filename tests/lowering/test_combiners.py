@@ -89,9 +89,12 @@ def test_a_nest_for_one_component_holds_for_all() -> None:
 
 
 def test_components_with_nests_of_their_own_are_computed_apart() -> None:
-    assert nest("argmax_with_value", "loops v (r, c)  loops i (r by 7, c, unroll r)").count(
-        "for c in 50"
-    ) == 2
+    assert (
+        nest("argmax_with_value", "loops v (r, c)  loops i (r by 7, c, unroll r)").count(
+            "for c in 50"
+        )
+        == 2
+    )
 
 
 def test_components_placed_together_share_their_nest() -> None:
