@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (kernel texts)
 """Combiners that tests of several parts share, with what they compute as NumPy says it."""
 
 from __future__ import annotations
