@@ -138,7 +138,7 @@ REFUSED = {
     "def_as_reduction": ("def f(a, b) = a + b", "y[i] = f[k: K](x[i, k])", "E250", "make it a combiner"),
     "built_in": ("combiner sum(a, b) init 0 = a + b", "y[i] = sum[k: K](x[i, k])", "E201", "built in"),
     "twice": ("combiner f(a, a) init 0 = a", "y[i] = f[k: K](x[i, k])", "E201", "two parameters `a`"),
-    "no_tuple": ("", "y[i], p[i: M] = x[i, 0] + 1", "E260", "one stage for each name"),
+    "no_tuple": ("", "y[i], p[i: M] = x[i, 0] + 1", "E260", "one stage for each of y, p"),
     "bounds": (BOTH, "y[i], p[i: M] = f[k: K](x[i, k + 1], 1)", "E300", "it is 8 for k = 7"),
     "bounds_of_the_second": (BOTH, "y[i], p[i: M] = f[k: K](1.0, x[i, k + 1])", "E300", "it is 8 for k = 7"),
     "guard_outside": (BOTH, "y[i] = { let (a, b) = f[k: K](x[i, k + i], 1) return a } if i < 1 else 0", "E30", ""),

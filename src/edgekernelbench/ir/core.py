@@ -29,6 +29,15 @@ import numpy as np
 
 from edgekernelbench.ir.diagnostics import NO_SPAN, Span
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.ir.operations import BOOL_OPS as BOOL_OPS
+from edgekernelbench.ir.operations import COMPARE_OPS as COMPARE_OPS
+from edgekernelbench.ir.operations import INTRINSICS as INTRINSICS
+from edgekernelbench.ir.operations import REDUCE_OPS as REDUCE_OPS
+from edgekernelbench.ir.operations import ArithOp as ArithOp
+from edgekernelbench.ir.operations import CompareOp as CompareOp
+from edgekernelbench.ir.operations import ReduceOp as ReduceOp
+from edgekernelbench.ir.operations import UnaryOp as UnaryOp
+from edgekernelbench.ir.operations import identity as identity
 
 
 def _span() -> Span:
@@ -99,23 +108,6 @@ class Load:
     @property
     def dtype(self) -> DType:
         return self.tensor.dtype.widened
-
-
-UnaryOp = Literal["neg", "not", "inv"]
-ArithOp = Literal[
-    "add", "sub", "mul", "div", "fdiv", "mod", "pow", "min", "max",
-    "shl", "shr", "bitand", "bitor", "bitxor", "and", "or",
-]  # fmt: skip
-CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
-COMPARE_OPS: frozenset[str] = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-BOOL_OPS: frozenset[str] = frozenset(("and", "or"))
-
-# One-argument intrinsics unless said otherwise. All but abs, sign and popcount take floats only.
-INTRINSICS: dict[str, int] = {
-    "abs": 1, "sign": 1, "floor": 1, "ceil": 1, "trunc": 1, "rne": 1, "sqrt": 1, "rsqrt": 1,
-    "exp": 1, "exp2": 1, "log": 1, "log2": 1, "sin": 1, "cos": 1, "tan": 1, "tanh": 1, "erf": 1,
-    "atan": 1, "atan2": 2, "popcount": 1,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +207,6 @@ class Combiner:
     @property
     def exprs(self) -> tuple[Expr, ...]:
         return (*(value for _, value in self.lets), *self.results)
-
-
-ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "combine"]
-REDUCE_OPS: tuple[ReduceOp, ...] = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,19 +382,3 @@ def unique_nodes(expr: Expr) -> list[Expr]:
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(children(node)))
     return order
-
-
-def identity(op: ReduceOp, dtype: DType) -> int | float | bool:
-    """The value of an empty reduction, for the dtype of the body (argmax: see `Reduce`; not for
-    ``combine``, which has `Combiner.init`)."""
-    if op in ("any", "all"):
-        return op == "all"
-    if op in ("sum", "prod"):
-        value = 0 if op == "sum" else 1
-        return float(value) if dtype.is_float else value
-    if op in ("argmax", "argmin"):
-        return -1
-    if dtype.is_float:
-        return float("-inf") if op == "max" else float("inf")
-    low, high = dtype.int_range
-    return low if op == "max" else high

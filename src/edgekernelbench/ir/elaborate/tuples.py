@@ -32,7 +32,7 @@ def stages_of(
             stmt = replace(stmt, axes=None)
 
         def pick(inner: Scope, number: int = number) -> Scalar | Poison:
-            return _component(cx, inner, value, number, len(lefts))
+            return _component(cx, inner, value, number, [left.name for left in lefts])
 
         before = len(cx.report.items)
         nodes += stage(cx, body, scope, stmt, pick)
@@ -43,7 +43,7 @@ def stages_of(
 
 
 def _component(
-    cx: Context, scope: Scope, expr: surface.Expr, number: int, count: int
+    cx: Context, scope: Scope, expr: surface.Expr, number: int, names: list[str]
 ) -> Scalar | Poison:
     value = cx.expr(scope, expr)
     if value is POISON:
@@ -54,10 +54,11 @@ def _component(
             "only a template or a tuple defines several stages at once, and "
             f"`{coerce.show(expr)}` is none",
             expr.span,
-            ["write one stage for each name"],
+            [f"write one stage for each of {', '.join(names)}"],
         )
-    if len(value.items) != count:
-        return cx.error(rules.TUPLE, f"{count} names for a tuple of {len(value.items)}", expr.span)
+    if len(value.items) != len(names):
+        text = f"{len(names)} names for a tuple of {len(value.items)}"
+        return cx.error(rules.TUPLE, text, expr.span)
     return combiners.build_block(cx, value, number, expr.span)
 
 
