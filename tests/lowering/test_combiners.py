@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from edgekernelbench.lowering.lower import lower
 from edgekernelbench.lowering.plain import lower_plainly
 from tests.ir.combiner_cases import CASES, agree, inputs
 
@@ -114,10 +113,3 @@ def test_a_step_reads_all_components_before_it_writes_one() -> None:
     first_store = next(k for k, line in enumerate(step) if not line.startswith("let"))
     assert all(line.startswith("let") for line in step[:first_store])
     assert [line.split("[")[0] for line in step[first_store:]] == ["v.v", "v.i"]
-
-
-def test_threads_over_a_reduction_are_refused_with_a_reason() -> None:
-    kernel, program = load_text(layered("softmax", "loops m (parallel c, r)"))
-    result = lower(kernel, program, TARGET)
-    assert result.module is None
-    assert any("reduction" in " ".join((d.message, *d.help)) for d in result.diagnostics)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Program, Tensor
@@ -54,7 +54,7 @@ from edgekernelbench.lowering.passes.pads import materialise_pads
 from edgekernelbench.lowering.plan import Layout, Plan
 from edgekernelbench.lowering.planner import parallel_loops, plan_stages
 from edgekernelbench.lowering.sketch import sketch
-from edgekernelbench.lowering.together import followers
+from edgekernelbench.lowering.together import joined
 from edgekernelbench.targets.model import Target
 
 RECURSION = 20_000
@@ -160,8 +160,7 @@ class _Lowering:
         attach = resolve_loops(places, stages, broken, graph, self.report)
         parallel = parallel_loops(graph, stages, self.target)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}
-        plan = Plan(graph, stages, attach, mine, parallel)
-        plan = replace(plan, together=followers(plan))
+        plan = joined(Plan(graph, stages, attach, mine, parallel))
         if not self.report.has_errors:
             PlaceChecker(plan, lines.spans, self.report).run()
         return plan

@@ -13,6 +13,7 @@ from edgekernelbench.lowering.defaults import (
     PARALLEL_WORK,
     Situation,
     default_pieces,
+    merge_pieces,
     scatter_pieces,
 )
 from edgekernelbench.lowering.expr.linear import Ranges, int_const
@@ -20,7 +21,7 @@ from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
 from edgekernelbench.lowering.passes.scatter import conjuncts, find_scatter
 from edgekernelbench.lowering.passes.total import total
-from edgekernelbench.lowering.plan import Piece, Scatter, StagePlan
+from edgekernelbench.lowering.plan import Piece, Scatter, StagePlan, chunk_count, extents_of
 from edgekernelbench.lowering.together import given_to_all
 from edgekernelbench.targets.model import Target
 
@@ -50,8 +51,15 @@ def plan_stages(
                 pieces = scatter_pieces(place.stage, scatter)
             else:
                 pieces = default_pieces(place.stage, target, situation)
-        stages[name] = stage_plan(place, pieces, scatter)
+        stages[name] = _with_merge(stage_plan(place, pieces, scatter), target)
     return stages
+
+
+def _with_merge(plan: StagePlan, target: Target) -> StagePlan:
+    if plan.split is None:
+        return plan
+    chunks = chunk_count(plan.split, extents_of(plan.stage)[plan.split.axis])
+    return replace(plan, merge=merge_pieces(plan.stage, chunks, target))
 
 
 def parallel_loops(graph: Graph, stages: Mapping[str, StagePlan], target: Target) -> frozenset[Var]:

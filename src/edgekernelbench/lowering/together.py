@@ -14,7 +14,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Stage, Var
 from edgekernelbench.lowering import _terms as terms
 from edgekernelbench.lowering.graph import Graph
-from edgekernelbench.lowering.plan import Piece, Plan, own_axes, reduce_axes
+from edgekernelbench.lowering.plan import Piece, Plan, extents_of, own_axes
 
 
 def siblings(graph: Graph) -> dict[str, tuple[str, ...]]:
@@ -41,28 +41,25 @@ def _key(stage: Stage) -> object:
 
 def translated(pieces: tuple[Piece, ...], source: Stage, stage: Stage) -> tuple[Piece, ...]:
     """The nest of one component for another one."""
-    pairs = zip(_axes(source), _axes(stage), strict=True)
-    axes = dict(pairs)
+    axes = dict(zip(extents_of(source), extents_of(stage), strict=True))
     return tuple(replace(piece, axis=axes[piece.axis]) for piece in pieces)
 
 
-def _axes(stage: Stage) -> list[Var]:
-    return [*own_axes(stage), *reduce_axes(stage)]
-
-
-def followers(plan: Plan) -> dict[str, str]:
-    """The stages that another one computes, with that one: same nest, same place, and nothing
-    placed inside either."""
-    targets = {place.target for place in plan.attach.values()}
-    out: dict[str, str] = {}
+def joined(plan: Plan) -> Plan:
+    """The plan with components of one reduction computed by one of them, where they have the same
+    nest and place. What is placed in a loop of one of them is placed in the loop of that one."""
+    together: dict[str, str] = {}
     for name, group in siblings(plan.graph).items():
         for leader in group[: group.index(name)]:
-            if leader in out or {leader, name} & targets:
-                continue
-            if plan.attach.get(leader) == plan.attach.get(name) and _same_nest(plan, leader, name):
-                out[name] = leader
+            same = plan.attach.get(leader) == plan.attach.get(name)
+            if leader not in together and same and _same_nest(plan, leader, name):
+                together[name] = leader
                 break
-    return out
+    attach = {
+        name: replace(place, target=together.get(place.target, place.target))
+        for name, place in plan.attach.items()
+    }
+    return replace(plan, together=together, attach=attach)
 
 
 def _same_nest(plan: Plan, a: str, b: str) -> bool:

@@ -50,9 +50,7 @@ class BodyEmitter:
         out: list[Stmt] = []
         for node in body_order(nodes, self.tree):
             if isinstance(node, Stage):
-                statements = self.stages.root(node.name)
-                if statements:
-                    out.append(seq(statements))
+                out.append(seq(self.stages.root(node.name)))
             else:
                 out += self._loop(node)
         return out

@@ -42,8 +42,6 @@ class Timeline:
     def of(cls, nodes: tuple[Node, ...], tree: Tree) -> Timeline:
         line = cls()
         line._number(nodes, tree, 0)
-        for name, leader in tree.together.items():
-            line.at[name] = line.at[leader]
         return line
 
     def _number(self, nodes: tuple[Node, ...], tree: Tree, clock: int) -> int:
