@@ -216,3 +216,18 @@ def test_chunks_are_counted() -> None:
     (diagnostic,) = lower(kernel, program, TARGET).diagnostics
     assert "300 chunks" in diagnostic.message and "from 3 on" in diagnostic.help[0]
     check(*load_text(text.replace("by 2", "by 3")))
+
+
+def test_a_kept_producer_is_computed_once_by_the_thread_of_its_chunk() -> None:
+    text = kernel_of(
+        f"{HEAD} -> (e: f32[K], y: f32[M])",
+        "e[k] = tanh(w[k, 0])  y[i] = sum[k: K](x[i, k] * e[k])",
+        "loops y (parallel k by 20, i, k)  place e in y.k0",
+    )
+    module = check(*load_text(text)).module
+    assert module is not None and "min(" not in module.nest
+    refused = lower(
+        *load_text(text.replace("parallel k", "parallel i, parallel k").replace("20, i", "20")),
+        TARGET,
+    )
+    assert [d.rule.code for d in refused.diagnostics] == ["E426"]
