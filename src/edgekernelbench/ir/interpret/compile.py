@@ -114,6 +114,9 @@ class Compiler:
                 inner = self.expr(arg, ndim)
                 convert = numeric.cast(arg.dtype, expr.dtype, self.mode)
                 return inner if convert is None else self._apply(convert, [inner])
+            case core.Call(fn="fma", args=args) if self.mode == "f64":
+                product = core.Binary("mul", args[0], args[1], expr.dtype)
+                return self.expr(core.Binary("add", product, args[2], expr.dtype), ndim)
             case core.Call(fn=fn, args=args):
                 return self._apply(numeric.intrinsic(fn), [self.expr(a, ndim) for a in args])
             case core.Binary():
@@ -147,7 +150,9 @@ class Compiler:
                 return _with(joined, lambda frame: fn(a(frame)))
             case [a, b]:
                 return _with(joined, lambda frame: fn(a(frame), b(frame)))
-        raise InterpretError("an intrinsic takes one or two arguments")
+            case [a, b, c]:
+                return _with(joined, lambda frame: fn(a(frame), b(frame), c(frame)))
+        raise InterpretError("an intrinsic takes one to three arguments")
 
     def _binary(self, expr: core.Binary, ndim: int) -> Node:
         left = self.expr(expr.left, ndim)
@@ -291,7 +296,8 @@ class Compiler:
         own = frozenset(axis.var.uid for axis in expr.axes)
         exact = self.mode == "f64" or not expr.dtype.is_float
         outside = _join([*bounds, *([] if where is None else [where])])
-        if expr.op != "sum" or expr.dtype is DType.BOOL:
+        stepwise = not exact and expr.dtype is DType.F16
+        if expr.op != "sum" or expr.dtype is DType.BOOL or stepwise:
             body = self.expr(expr.body, inner)
             return body, None, [(body.deps | outside.deps | own, self.lanes)]
         block = expr.body if isinstance(expr.body, core.Block) else core.Block((), expr.body)

@@ -62,6 +62,12 @@ def combine(reduce: Reduce, old: Expr, new: Expr) -> Expr:
     return core.Binary(_BINARY[reduce.op], old, new, reduce.dtype)
 
 
+def reload(tensor: Tensor, where: tuple[Expr, ...]) -> Expr:
+    """An element of an accumulator in its own dtype: a load of f16 widens."""
+    value = core.Load(tensor, where)
+    return value if value.dtype is tensor.dtype else core.Cast(value, tensor.dtype)
+
+
 @dataclass(slots=True)
 class Updater:
     """Emits the innermost statement of a reduction.
@@ -105,7 +111,7 @@ class Updater:
         buffer, where = self.target(box, lane)
         if cond is not None:
             new = core.Select(cond, new, start_value(self.reduce), new.dtype)
-        old = core.Load(buffer, where)
+        old = reload(buffer, where)
         return [Store(buffer, where, combine(self.reduce, old, new))]
 
     def _arg_step(
@@ -119,7 +125,7 @@ class Updater:
     ) -> list[Stmt]:
         assert tile.position is not None
         where = tile.where(box, lane)
-        old, old_at = core.Load(tile.value, where), core.Load(tile.position, where)
+        old, old_at = reload(tile.value, where), core.Load(tile.position, where)
         out: list[Stmt] = []
         value = self._let("v", new, out)
         better = self._let("better", _first_or_better(self.reduce.op, value, old, old_at), out)
@@ -157,7 +163,7 @@ class Updater:
         return out
 
     def _fold_step(self, tile: Tile, here: tuple[Expr, ...], there: tuple[Expr, ...]) -> list[Stmt]:
-        a, b = core.Load(tile.value, here), core.Load(tile.value, there)
+        a, b = reload(tile.value, here), reload(tile.value, there)
         if tile.position is None:
             return [Store(tile.value, here, combine(self.reduce, a, b))]
         i, j = core.Load(tile.position, here), core.Load(tile.position, there)
