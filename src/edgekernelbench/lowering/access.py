@@ -17,8 +17,20 @@ Stride = Literal["fixed", "contiguous", "strided", "gather"]
 
 TRANSCENDENTAL = frozenset(
     (
-        "exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh", "erf", "atan", "atan2",
-        "fast_exp", "fast_tanh", "fast_erf",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "erf",
+        "atan",
+        "atan2",
+        "fast_exp",
+        "fast_tanh",
+        "fast_erf",
     )
 )
 

@@ -108,8 +108,14 @@ def apart(cx: Context, expr: core.Expr) -> core.Expr:
 
     Names and reads count as products, for what they stand for may be one.
     """
-    bare = isinstance(expr, core.Binary) and expr.op != "mul"
-    if bare or isinstance(expr, core.Const | core.Call):
+    match expr:
+        case core.Binary(op=op):
+            harmless = op != "mul"
+        case core.Cast(arg=arg):
+            harmless = not arg.dtype.is_float
+        case _:
+            harmless = isinstance(expr, core.Const | core.Call)
+    if harmless:
         return expr
     cx.count(expr.span)
     return core.Call("nofma", (expr,), expr.dtype, expr.span)

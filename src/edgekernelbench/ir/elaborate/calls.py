@@ -42,6 +42,10 @@ _SYNONYMS = {
     "sinh": "`(exp(x) - exp(-x)) / 2`",
     "cosh": "`(exp(x) + exp(-x)) / 2`",
     "swish": "`silu(x)`",
+    "fast_silu": "`x * fast_sigmoid(x)`",
+    "fast_gelu": "`0.5 * x * (1 + fast_erf(0.70710678 * x))`",
+    "fast_log": "`log(x)`, which has no fast form",
+    "mad": "`fma(a, b, c)`, rounded once; `a * b + c` may be",
     "mod": "`a % b`",
     "range": "an axis or a loop: `seq t: L { ... }`",
 }
