@@ -5,9 +5,9 @@ from __future__ import annotations
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering.emit.accumulate import combine, reload, start_value
+from edgekernelbench.lowering.emit.accumulate import combine, start_value
 from edgekernelbench.lowering.emit.boxes import Box, Span, whole
-from edgekernelbench.lowering.emit.context import Context, seq
+from edgekernelbench.lowering.emit.context import Context, reload, seq
 from edgekernelbench.lowering.emit.lanes import map_lanes
 from edgekernelbench.lowering.emit.walk import Walker
 from edgekernelbench.lowering.expr.linear import int_const
