@@ -3,8 +3,8 @@
 Phases, each of which keeps the results of the compute layer:
 
 1. reductions get stages of their own (`normalize`);
-2. memory layer: layouts are resolved; inputs with a layout get a copy stage in front;
-3. border reads inside reductions become padded copies;
+2. border reads inside reductions become padded copies;
+3. memory layer: caches become copy stages; inputs with a layout get a copy stage in front;
 4. schedule layer: names are resolved, `inline` is carried out;
 5. stages that read only constants move into ``prepack``; cheap stages are inlined by rule;
 6. `loops` and `place` become a plan, default rules fill the rest;
@@ -25,6 +25,7 @@ from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.caches import cached_pairs, resolve_caches
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
 from edgekernelbench.lowering.directives.resolve import (
     ScheduleLines,
@@ -106,13 +107,16 @@ class _Lowering:
         schedule, memory = select_layers(self.kernel, self.target)
         numbers = Numbers(dict(program.sizes), self.report)
         names = Names(program.next_uid)
+        program = materialise_pads(program, names, cached_pairs(memory))
+        caches = resolve_caches(memory, program, names, self.report)
+        program = caches.program
         graph = build_graph(program)
         layouts = resolve_layouts(memory, program, graph, numbers, names, self.report)
         inputs = {t.name for t in program.inputs}
         program = add_packed_copies(program, {n: v for n, v in layouts.items() if n in inputs})
         layouts = {f"{n}.packed" if n in inputs else n: v for n, v in layouts.items()}
-        program = materialise_pads(program, names)
-        lines = read_schedule(schedule, program, build_graph(program), self.report)
+        graph = build_graph(program)
+        lines = read_schedule(schedule, program, graph, self.report, caches.places)
         return self._planned(program, lines, layouts, numbers, names)
 
     def _planned(

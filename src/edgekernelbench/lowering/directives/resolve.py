@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from edgekernelbench.ir import surface
 from edgekernelbench.ir.core import Program, Tensor
-from edgekernelbench.ir.diagnostics import Report, Rule, Span
-from edgekernelbench.ir.words import did_you_mean
+from edgekernelbench.ir.diagnostics import Report, Span
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.layouts import LayoutResolver
 from edgekernelbench.lowering.directives.loops import LoopsResolver
+from edgekernelbench.lowering.directives.names import unknown
 from edgekernelbench.lowering.directives.places import Placement
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.expr.rewrite import Names
@@ -48,9 +48,11 @@ def resolve_layouts(
     out: dict[str, Layout] = {}
     seen: set[str] = set()
     for line in memory.lines if memory else ():
+        if not isinstance(line, surface.LayoutLine):
+            continue
         name = line.tensor.name
         if name not in tensors:
-            _unknown(rules.UNKNOWN_TENSOR, "tensor", line.tensor, tensors, report)
+            unknown(rules.UNKNOWN_TENSOR, "tensor", line.tensor, tensors, report)
         elif name in seen:
             message = f"`{name}` has two layouts"
             report.error(rules.REPEATED_LAYOUT, message, line.span, ["keep one"])
@@ -64,16 +66,6 @@ def resolve_layouts(
                 out[name] = layout
         seen.add(name)
     return out
-
-
-def _unknown(
-    rule: Rule, what: str, ref: surface.Ref, known: Mapping[str, object], report: Report
-) -> None:
-    close = did_you_mean(ref.name, known)
-    inner = [n for n in known if n.rsplit(".", 1)[-1] == ref.name or n.startswith(ref.name + ".")]
-    ways = [f"did you mean `{close or inner[0]}`?"] if close or inner else []
-    listed = ", ".join(f"`{n}`" for n in list(known)[:30])
-    report.error(rule, f"there is no {what} `{ref.name}`", ref.span, [*ways, f"known: {listed}"])
 
 
 @dataclass(slots=True)
@@ -104,10 +96,15 @@ class ScheduleLines:
 
 
 def read_schedule(
-    schedule: surface.ScheduleLayer | None, program: Program, graph: Graph, report: Report
+    schedule: surface.ScheduleLayer | None,
+    program: Program,
+    graph: Graph,
+    report: Report,
+    caches: Iterable[Placement] = (),
 ) -> ScheduleLines:
-    """Sorts the lines of a schedule by stage."""
-    return _Reader(program, graph, report).read(schedule)
+    """Sorts the lines of a schedule by stage; ``caches`` are placed by the memory layer."""
+    lines = ScheduleLines(places={place.stage: place for place in caches})
+    return _Reader(program, graph, report, lines).read(schedule)
 
 
 @dataclass(slots=True)
@@ -115,7 +112,7 @@ class _Reader:
     program: Program
     graph: Graph
     report: Report
-    lines: ScheduleLines = field(default_factory=ScheduleLines)
+    lines: ScheduleLines
 
     def read(self, schedule: surface.ScheduleLayer | None) -> ScheduleLines:
         for line in schedule.lines if schedule else ():
@@ -146,7 +143,7 @@ class _Reader:
             message = f"`{ref.name}` is an input: only stages are computed"
             self.report.error(rules.UNKNOWN_STAGE, message, ref.span)
             return False
-        _unknown(rules.UNKNOWN_STAGE, "stage", ref, self.graph.places, self.report)
+        unknown(rules.UNKNOWN_STAGE, "stage", ref, self.graph.places, self.report)
         return False
 
     def _loops(self, line: surface.LoopsLine) -> None:

@@ -86,7 +86,7 @@ class Context:
             scalar bindings that it needs, and the value; loads address buffers.
         """
         placed = simplify(substitute(expr, values), self.ranges)
-        lets, flat = flatten(self._addressed(placed), self.names)
+        lets, flat = flatten(self.addressed(placed), self.names)
         out: list[Stmt] = []
         for var, value in lets:
             if not value.dtype.is_float:
@@ -94,8 +94,9 @@ class Context:
             out.append(LetValue(var, value))
         return out, flat
 
-    def _addressed(self, expr: Expr) -> Expr:
-        expr = map_children(expr, self._addressed)
+    def addressed(self, expr: Expr) -> Expr:
+        """The expression with its loads taken from where their tensors are stored."""
+        expr = map_children(expr, self.addressed)
         if isinstance(expr, core.Load) and expr.tensor.name in self.storages:
             return self.load(expr.tensor, expr.indices)
         return expr

@@ -204,7 +204,8 @@ class Emitter:
         ]
         buffer = self.ctx.tile("stage", name, tensor.dtype, tuple(s.extent for s in spans), out)
         moved = tuple(
-            to_expr(linear(e).minus(linear(s.base))) for e, s in zip(index, spans, strict=True)
+            self.ctx.addressed(to_expr(linear(e).minus(linear(s.base))))
+            for e, s in zip(index, spans, strict=True)
         )
         return Storage(buffer, formals, moved)
 
