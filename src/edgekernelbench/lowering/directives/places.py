@@ -141,17 +141,39 @@ class PlaceChecker:
 
     def _related(self, tree: Tree, name: str) -> None:
         place = self.plan.attach[name]
-        inside = set(tree.below(place.target, place.depth)) | {place.target}
-        if tree.consumes(place.target, name):
-            self._consumer(place, name)
-        elif not any(reader in inside for reader in tree.graph.readers(name)):
+        inside = {*tree.below(place.target, place.depth), *tree.group(place.target)}
+        if self._consumes(tree, name):
+            return
+        if not any(reader in inside for reader in tree.graph.readers(name)):
             self._unrelated(tree, name, place)
         else:
             self._producer(tree, name, place, inside)
 
+    def _consumes(self, tree: Tree, name: str) -> bool:
+        """Whether the stage reads what it is placed in; what it reads of the loops around it, at
+        any distance, must be complete there."""
+        child = name
+        while child in self.plan.attach:
+            around = self.plan.attach[child]
+            if tree.consumes(around.target, name):
+                if tree.consumes(around.target, child):
+                    self._consumer(around, name)
+                else:
+                    self._too_early(around.target, child, name)
+            child = around.target
+        return tree.consumes(self.plan.attach[name].target, name)
+
+    def _too_early(self, target: str, child: str, name: str) -> None:
+        message = f"`{name}` reads `{target}`, and is placed in `{child}`, which runs before it"
+        help = [f"leave `{name}` unplaced", f"or place it in a loop of `{target}` itself"]
+        self.report.error(rules.CIRCULAR, message, self.spans[name], help)
+
     def _consumer(self, place: Attach, name: str) -> None:
         target = self.plan.stages[place.target]
         first = target.first_reduction
+        if target.split is not None:
+            self._split(place, name, target)
+            return
         if target.reduce is None or place.depth < first:
             return
         outside = [piece.name for piece in target.pieces[:first]]
@@ -160,6 +182,14 @@ class PlaceChecker:
             help = [f"a consumer goes outside the reduction: `{place.target}.{outside[-1]}`"]
         else:
             help = [f"put a spatial loop of `{place.target}` outside its reduction loops"]
+        note = nest_note(target)
+        self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help, [note])
+
+    def _split(self, place: Attach, name: str, target: StagePlan) -> None:
+        assert target.split is not None
+        message = f"`{name}` reads `{place.target}`, which is complete only behind its nest: "
+        message += f"`{target.split.name}`, a reduction axis, is parallel"
+        help = [f"leave `{name}` unplaced", f"or drop `parallel` from `{target.split.name}`"]
         note = nest_note(target)
         self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help, [note])
 
