@@ -13,9 +13,11 @@ from edgekernelbench.lowering.directives.layouts import LayoutResolver
 from edgekernelbench.lowering.directives.loops import LoopsResolver
 from edgekernelbench.lowering.directives.names import unknown
 from edgekernelbench.lowering.directives.places import Placement
+from edgekernelbench.lowering.directives.prefetches import Wish
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.expr.rewrite import Names
 from edgekernelbench.lowering.graph import Graph
+from edgekernelbench.lowering.options import Options
 from edgekernelbench.lowering.passes.inline import refusal
 from edgekernelbench.lowering.plan import Layout, Piece
 from edgekernelbench.targets.model import Target
@@ -75,18 +77,28 @@ class ScheduleLines:
         loops: `loops` lines.
         places: placed stages.
         inlined: stages that are substituted away, with the place in the text.
+        caches: copies that the memory layer places, with the stage that reads each.
+        wishes: prefetches.
         spans: the line that decides each stage, for later findings.
     """
 
     loops: dict[str, surface.LoopsLine] = field(default_factory=dict)
     places: dict[str, Placement] = field(default_factory=dict)
     inlined: dict[str, Span] = field(default_factory=dict)
+    caches: dict[str, str] = field(default_factory=dict)
+    wishes: tuple[Wish, ...] = ()
 
     @property
     def mentioned(self) -> set[str]:
         """Stages that default rules leave alone."""
+        fetched = {name for wish in self.wishes for name in (wish.stage, wish.tensor)}
+        return {*self.loops, *self.places, *self.inlined, *self.targets, *fetched}
+
+    @property
+    def targets(self) -> set[str]:
+        """Stages in whose loops something else happens."""
         targets = {place.target for place in self.places.values()}
-        return {*self.loops, *self.places, *self.inlined, *targets}
+        return targets | {wish.stage for wish in self.wishes}
 
     @property
     def spans(self) -> dict[str, Span]:
@@ -100,9 +112,12 @@ def read_schedule(
     graph: Graph,
     report: Report,
     caches: Iterable[Placement] = (),
+    wishes: tuple[Wish, ...] = (),
 ) -> ScheduleLines:
     """Sorts the lines of a schedule by stage; ``caches`` are placed by the memory layer."""
-    lines = ScheduleLines(places={place.stage: place for place in caches})
+    places = {place.stage: place for place in caches}
+    readers = {name: place.target for name, place in places.items()}
+    lines = ScheduleLines(places=places, caches=readers, wishes=wishes)
     return _Reader(program, graph, report, lines).read(schedule)
 
 
@@ -133,6 +148,10 @@ class _Reader:
             if place.target in self.lines.inlined:
                 message = f"`{place.target}` is inlined: it has no loop to place `{place.stage}` in"
                 self.report.error(rules.NO_TARGET, message, place.span, ["drop one of the lines"])
+        for wish in self.lines.wishes:
+            for name in {wish.stage, wish.tensor} & self.lines.inlined.keys():
+                message = f"`{name}` is inlined: there is nothing to fetch ahead"
+                self.report.error(rules.NO_TARGET, message, wish.span, ["drop one of the lines"])
         return self.lines
 
     def _known(self, ref: surface.Ref) -> bool:
@@ -183,7 +202,7 @@ class _Reader:
 
 
 def resolve_nests(
-    lines: ScheduleLines, graph: Graph, numbers: Numbers, report: Report
+    lines: ScheduleLines, graph: Graph, numbers: Numbers, report: Report, options: Options
 ) -> dict[str, tuple[Piece, ...]]:
     """The nests of the stages that have a `loops` line."""
     out: dict[str, tuple[Piece, ...]] = {}
@@ -192,7 +211,8 @@ def resolve_nests(
             continue
         stage = graph.stage(name)
         hoisted = tuple(hoisted_names(graph, name))
-        resolver = LoopsResolver(stage, numbers, report, name in lines.places, hoisted)
+        placed, limit = name in lines.places, options.unroll_limit
+        resolver = LoopsResolver(stage, numbers, report, placed, hoisted, limit)
         pieces = resolver.resolve(line)
         if pieces is not None:
             out[name] = pieces

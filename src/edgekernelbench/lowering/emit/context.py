@@ -10,6 +10,7 @@ from math import prod
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor, Var
 from edgekernelbench.ir.diagnostics import Rule
+from edgekernelbench.ir.diagnostics import Span as TextSpan
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.linear import int_const
@@ -45,6 +46,7 @@ class Problem:
     stage: str
     message: str
     help: str
+    span: TextSpan | None = None
 
 
 @dataclass(slots=True)
@@ -115,8 +117,15 @@ class Context:
         buffer, where = self.address(tensor, indices)
         return Store(buffer, where, value)
 
-    def refuse(self, rule: Rule, stage: str, message: str, help: str) -> None:
-        self.problems.setdefault((stage, rule), Problem(rule, stage, message, help))
+    def refuse(
+        self, rule: Rule, stage: str, message: str, help: str, span: TextSpan | None = None
+    ) -> None:
+        """Reports a stage at ``span``, or at the line that decides where it runs."""
+        self.problems.setdefault((stage, rule), Problem(rule, stage, message, help, span))
+
+    def range_of(self, expr: Expr) -> tuple[int, int]:
+        """Lowest and highest value of an integer expression over buffers and loop variables."""
+        return range_of(expr, self.ranges)
 
     def spend(self) -> bool:
         """Counts one innermost body; False when there are too many already."""
