@@ -56,7 +56,10 @@ LAYOUT_SIZE = Rule("E516", "a layout takes at most four times the tensor's size"
 UNREAD = Rule("E520", "`cache T in S.loop` and `prefetch T in S.loop` name a tensor that S reads")
 REPEATED_CACHE = Rule("E521", "a stage reads a tensor through one cache, and prefetches it once")
 CACHE_DTYPE = Rule("E522", "a cache has a dtype that holds all values of its tensor")
-CACHE_SIZE = Rule("E523", "a cache copies at most four times as much as is read from it")
+CACHE_SIZE = Rule(
+    "E523",
+    "a cache of more than 1024 elements copies at most four times as many as are read from it",
+)
 PREFETCH_LOOP = Rule(
     "E524", "`prefetch T in S.loop` names a serial loop whose later reads are known when it runs"
 )

@@ -33,6 +33,7 @@ from edgekernelbench.lowering.plan import Attach, Piece, StagePlan, extents_of, 
 
 MAX_EPILOGUE_COPIES = 64
 MAX_COPIED = 4
+SMALL_COPY = 1024
 
 
 @dataclass(slots=True)
@@ -110,13 +111,15 @@ class Emitter:
         leaf: Callable[[Box, int], list[Stmt]],
         unrolled: bool,
     ) -> Walker:
+        cuts = cutter(plan.exprs, self.ctx.ranges)
         return Walker(
             self.ctx,
             pieces,
             leaf,
             map_lanes(self.ctx.target),
             hook=self._hook(plan),
-            cuts=cutter(plan.exprs, self.ctx.ranges),
+            cuts=cuts,
+            interior=cuts.interior if plan.reduce is None else None,
             fetch=fetcher(self.ctx, plan),
             unrolled=unrolled,
         )
@@ -220,7 +223,7 @@ class Emitter:
         for axis, extent in extents_of(stage).items():
             reads *= box[axis].extent if axis in box else extent
         written = prod(span.extent for span in copy.values())
-        if written <= MAX_COPIED * reads:
+        if written <= max(SMALL_COPY, MAX_COPIED * reads):
             return
         message = (
             f"`{name}` would copy {written} elements each time for {reads} reads: which part of "

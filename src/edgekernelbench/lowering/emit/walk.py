@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.emit.borders import Bordered, Interior
 from edgekernelbench.lowering.emit.boxes import Box, Span
 from edgekernelbench.lowering.emit.context import MAX_LEAVES, Context, allocations, seq
 from edgekernelbench.lowering.emit.lanes import chunks
@@ -61,6 +62,7 @@ class Walker:
     hook: Hook | None = None
     cuts: Cuts = no_cuts
     fetch: Fetch | None = None
+    interior: Interior | None = None
     ragged: Mapping[Var, tuple[Expr, Expr]] = field(default_factory=dict)
     unrolled: bool = False
     keep_vectors: bool = False
@@ -247,6 +249,9 @@ class Walker:
     # ---------------------------------------------------------- lanes
     def _vector(self, k: int, box: Box) -> list[Stmt]:
         piece, span = self.pieces[k], box[self.pieces[k].axis]
+        inside = None if self.interior is None else self.interior(piece.axis, box)
+        if inside is not None and span.extent >= self.lanes:
+            return Bordered(self.ctx, piece.axis, box, self.lanes, self.leaf).emit(*inside)
         out: list[Stmt] = []
         for start, count in self.cuts(piece.axis, box):
             for chunk in chunks(count, self.lanes, self.keep_vectors):
