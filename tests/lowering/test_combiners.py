@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from edgekernelbench.lowering.lower import lower
 from edgekernelbench.lowering.plain import lower_plainly
 from tests.ir.combiner_cases import CASES, agree, inputs
 
+from .programs import PROGRAMS
 from .run_nest import run_module
 from .support import TARGET, check, load_text, must_lower
 
@@ -22,12 +24,15 @@ LAYERS = {
         "loops y (parallel r, vectorize c)  place m, s in y.r",
         "loops y (parallel r by 4, r, vectorize c)  place s, m in y.r0  loops s (r, vectorize c)",
         "loops y (r by 5, r, vectorize c)  place m in y.r0",
+        "loops m (parallel r by 4, r, vectorize c)  place y in s.r0",
+        "loops s (r, c)  loops m (r by 4, r, vectorize c)  place y in m.r0",
     ],
     "softmax_inside": [
         "loops y.lse (r by 4, unroll r, vectorize e)",
         "loops y (parallel r, vectorize c)  place y.lse, y.lse1 in y.r",
     ],
     "welford": [
+        "loops q (r by 4, unroll r, vectorize c)  place var in n.r0",
         "loops mu (parallel r by 2, unroll r, vectorize c)",
         "loops var (r by 4, r)  place q, n in var.r0  loops q (r, vectorize c)",
     ],
@@ -101,6 +106,20 @@ def test_components_placed_together_share_their_nest() -> None:
     assert text.count("for c in 75") == 1 and "global" not in text
 
 
+def test_what_is_placed_in_a_component_is_placed_in_the_nest_of_all() -> None:
+    text = nest("softmax", "loops m (parallel r by 4, r, c)  place y in s.r0")
+    assert text.count("for c in 75") == 2  # full tiles of rows, and the last row
+    assert "global" not in text
+    kernel, program = load_text(
+        PROGRAMS["online"].replace("e[r, c] - m", "x[r, c] - m")[:-1]
+        + ("  schedule for cpu { loops s (r by 2, unroll r, c)  place e, z in m.r0 }\n}")
+    )
+    module = check(kernel, program).module
+    assert module is not None
+    first = module.nest.split("for r0")[0]
+    assert "local" not in first and "global e" not in first and "global m" in first
+
+
 def test_only_the_components_that_are_needed_are_computed() -> None:
     apart = nest("softmax", "loops m (r, c)  loops s (r by 13, c, unroll r)")
     first = apart.split("s.s")[0]
@@ -113,3 +132,12 @@ def test_a_step_reads_all_components_before_it_writes_one() -> None:
     first_store = next(k for k, line in enumerate(step) if not line.startswith("let"))
     assert all(line.startswith("let") for line in step[:first_store])
     assert [line.split("[")[0] for line in step[first_store:]] == ["v.v", "v.i"]
+
+
+def test_components_with_nests_of_their_own_do_not_share_what_is_placed() -> None:
+    text = PROGRAMS["online"].replace("e[r, c] - m", "x[r, c] - m")[:-1] + (
+        "  schedule for cpu { loops m (r, c)  loops s (r by 2, r, c)  place e in m.r }\n}"
+    )
+    (diagnostic,) = lower(*load_text(text), TARGET).diagnostics
+    assert diagnostic.rule.code == "E423"
+    assert "give `s` the loops and the place of `m`" in diagnostic.help[0]

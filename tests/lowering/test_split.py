@@ -218,6 +218,23 @@ def test_chunks_are_counted() -> None:
     check(*load_text(text.replace("by 2", "by 3")))
 
 
+@pytest.mark.parametrize(
+    ("rows", "help"), [(1 << 20, "from 10 on"), (1 << 25, "from 300 on"), (1 << 26, "spatial")]
+)
+def test_partial_results_take_bounded_memory(rows: int, help: str) -> None:
+    text = kernel_of(
+        f"[R={rows}, N=600](x: s8[N]) -> (y: s8[R])",
+        "a[r: R] = sum[i: N](x[i])  y[r] = s8(a[r])",
+        "loops a (parallel i by 6, r, i)",
+    )
+    kernel, program = load_text(text)
+    (diagnostic,) = lower(kernel, program, TARGET).diagnostics
+    assert (
+        diagnostic.rule.code == "E414" and f"100 chunks, with {rows} results" in diagnostic.message
+    )
+    assert help in diagnostic.help[0]
+
+
 def test_a_kept_producer_is_computed_once_by_the_thread_of_its_chunk() -> None:
     text = kernel_of(
         f"{HEAD} -> (e: f32[K], y: f32[M])",

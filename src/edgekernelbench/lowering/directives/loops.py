@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from edgekernelbench.ir import surface
 from edgekernelbench.ir.core import Stage, Var
@@ -19,11 +20,13 @@ from edgekernelbench.lowering.plan import (
     chunk_count,
     extents_of,
     name_pieces,
+    own_axes,
     reduce_axes,
 )
 
 MAX_PIECES = 32
 MAX_CHUNKS = 256
+MAX_PARTIALS = 1 << 26  # elements
 
 
 @dataclass(slots=True)
@@ -161,13 +164,17 @@ class LoopsResolver:
                 self._chunks(written, piece, extents[piece.axis])
 
     def _chunks(self, written: surface.Piece, piece: Piece, extent: int) -> None:
-        """A parallel reduction axis has a partial result for each chunk."""
-        count = chunk_count(piece, extent)
-        if count > MAX_CHUNKS:
-            axis, least = piece.axis.name, -(-extent // MAX_CHUNKS)
-            message = f"`{piece.name}` cuts `{axis}` into {count} chunks, with a result each"
-            help = [f"`parallel {axis} by N` with N from {least} on, and `{axis}` further inside"]
-            self.report.error(rules.PARALLEL, message, written.span, help)
+        """A parallel reduction axis has a partial result of the whole stage for each chunk."""
+        count, results = chunk_count(piece, extent), prod(own_axes(self.stage).values())
+        most = min(MAX_CHUNKS, MAX_PARTIALS // results)
+        if count <= max(1, most):
+            return
+        axis = piece.axis.name
+        message = f"`{piece.name}` cuts `{axis}` into {count} chunks, with {results} results each"
+        help = [f"`parallel {axis} by N` with N from {-(-extent // max(1, most))} on"]
+        if most < 2:
+            help = ["mark a spatial axis instead"]
+        self.report.error(rules.PARALLEL, message, written.span, help)
 
     def _vectorize(
         self, line: surface.LoopsLine, pieces: tuple[Piece, ...], extents: Mapping[Var, int]

@@ -13,6 +13,7 @@ from edgekernelbench.lowering.emit.order import Circular, body_order
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.plan import Attach, Plan, StagePlan
+from edgekernelbench.lowering.together import siblings
 
 MAX_NESTED = 16
 
@@ -219,6 +220,13 @@ class PlaceChecker:
             readers = ", ".join(f"`{n}`" for n in dict.fromkeys(outside))
             message = f"{readers} reads `{name}` outside the loop `{here}`"
             help = [f"place {readers} there too", f"or leave `{name}` unplaced"]
+            kin = siblings(tree.graph).get(place.target, ())
+            apart = [n for n in kin if n in outside]
+            if apart:
+                names = ", ".join(f"`{n}`" for n in apart)
+                help[0] = (
+                    f"give {names} the loops and the place of `{place.target}`: one nest for all"
+                )
             note = nest_note(self.plan.stages[place.target])
             self.report.error(rules.READERS, message, self.spans[name], help, [note])
 
