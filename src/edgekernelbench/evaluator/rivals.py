@@ -103,6 +103,7 @@ class Rivals:
         cores = self._evaluator.cores
         program = Program(built.folder, plug, recipe.options, cores, wants_twin=twin)
         rival.route, rival.notes = recipe.route, recipe.notes
+        rival.scored = rival.scored and recipe.scored is not False
         name, task = rival.name, self._task
         rival.contestant = Replicas(lambda: self._evaluator.contestant(name, program, task))
 

@@ -19,6 +19,17 @@ Traces = Mapping[str, Any]
 """Schedule traces by key of the function; a function without one stays as it is."""
 
 
+def timed(graph: Graph) -> dict[str, Any]:
+    """The loop functions that the timed call runs, by name; the others only prepare constants.
+
+    Raises:
+        Refused: the graph does something else than call loop functions.
+    """
+    plan = Planner(graph.module).run(graph.inputs, tuple(graph.params), graph.outputs)
+    called = {step.function for step in plan.steps}
+    return {n: f for n, f in functions(graph.module).items() if n in called}
+
+
 def build(graph: Graph, traces: Traces, target: Any, folder: Path) -> None:
     """Writes library, plan and baked constants of a scheduled graph into ``folder``.
 

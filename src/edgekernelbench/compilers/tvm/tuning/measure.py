@@ -42,7 +42,8 @@ def measure(candidates: Sequence[Candidate], target: Any, threads: int) -> list[
     with tempfile.TemporaryDirectory(prefix="ekb-tune-") as folder:
         paths = [Path(folder) / f"{n}.so" for n in range(len(candidates))]
         builds: list[Work] = [
-            partial(_build, c.module, target, path) for c, path in zip(candidates, paths, strict=True)
+            partial(export, c.module, target, path)
+            for c, path in zip(candidates, paths, strict=True)
         ]
         built = run_all(builds, os.cpu_count() or 1, BUILD_S)
         outcomes = []
@@ -54,12 +55,13 @@ def measure(candidates: Sequence[Candidate], target: Any, threads: int) -> list[
     return outcomes
 
 
-def interface(module: Any) -> Interface:
-    """Arguments of a module's ``main``."""
-    buffers = module["main"].params
-    return tuple(
-        (str(b.dtype), tuple(int(n) for n in b.shape)) for b in buffers
-    )
+def candidate_of(module: Any) -> Candidate:
+    """A scheduled module as it is measured: with its weights packed beforehand, as they will be."""
+    from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+
+    packed = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
+    buffers = packed["main"].params
+    return Candidate(packed, tuple((str(b.dtype), tuple(int(n) for n in b.shape)) for b in buffers))
 
 
 def export(module: Any, target: Any, library: Path) -> None:
@@ -69,13 +71,6 @@ def export(module: Any, target: Any, library: Path) -> None:
     from edgekernelbench.compilers.tvm.build import link
 
     link(tvm.tirx.build(module, target), library)
-
-
-def _build(module: Any, target: Any, path: Path) -> None:
-    from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
-
-    # Weights are packed outside the timed call, so packing is no part of what is measured.
-    export(RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module), target, path)
 
 
 def _run(path: Path, interface: Interface, threads: int) -> float:

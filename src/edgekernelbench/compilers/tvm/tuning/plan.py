@@ -6,6 +6,7 @@ time of a plan is that of its functions.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -149,7 +150,9 @@ class Planner:
         single = type(made_type).__name__ != "TupleType"
         types = (made_type,) if single else tuple(made_type.fields)
         if len(given) == 1 and single and self._only_reshapes(call.args[0]):
-            return Operand(name=given[0].name, shape=_shape(types[0]))
+            shape = _shape(types[0])
+            if math.prod(shape) == math.prod(given[0].shape):  # the pattern allows for padding
+                return Operand(name=given[0].name, shape=shape)
         early = all(operand.name in self._early for operand in given)
         made = tuple(self._space(kind, early) for kind in types)
         step = Step(function=str(call.args[0].name_hint), operands=(*given, *made))

@@ -20,7 +20,7 @@ from typing import Any
 
 from edgekernelbench.compilers.tvm.lift.model import last_line
 from edgekernelbench.compilers.tvm.tuning.graph import standalone
-from edgekernelbench.compilers.tvm.tuning.measure import Candidate, interface, measure
+from edgekernelbench.compilers.tvm.tuning.measure import candidate_of, measure
 
 BATCH = 16
 _RULES = "llvm"
@@ -76,14 +76,14 @@ def _batches(search: _Search, target: Any, threads: int, heard: Heard) -> int:
     count, empty = 0, 0
     while empty < _EMPTY_BATCHES and (batch := search.next_batch()) is not None:
         empty = 0 if batch else empty + 1
-        found = [Candidate(c.sch.mod, interface(c.sch.mod)) for c in batch]
-        outcomes = measure(found, target, threads)
+        outcomes = measure([candidate_of(c.sch.mod) for c in batch], target, threads)
         trials = [
             Trial(_as_json(candidate.sch.trace), outcome.value, outcome.error)
             for candidate, outcome in zip(batch, outcomes, strict=True)
         ]
         search.learn(batch, trials)
-        heard(trials)
+        if trials:
+            heard(trials)
         count += len(trials)
     return count
 

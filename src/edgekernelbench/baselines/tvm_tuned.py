@@ -1,0 +1,112 @@
+"""The compiler with schedules found by its own search: what a deployer with patience gets.
+
+The ONNX twin as the compiler imports and fuses it, each loop function with the schedule that
+MetaSchedule found, weights packed outside the timed call as the schedules ask. Nothing is searched
+here: schedules come from packs, and without one the baseline is unavailable. The result is measured
+like any other baseline. A schedule from another CPU is applied and said to be; then the baseline is
+shown and not scored, since a search on this CPU would have found better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgekernelbench.baselines import packs, twins
+from edgekernelbench.baselines.base import Materials, Recipe, Unavailable
+from edgekernelbench.errors import UsageError
+from edgekernelbench.targets.model import Target
+
+
+class TvmTunedBaseline:
+    """See `edgekernelbench.baselines.base.Baseline`."""
+
+    name = "tvm-tuned"
+    scored = True
+    version = 1
+
+    def available(self, materials: Materials, target: Target) -> str | None:
+        if target.backend != "llvm":
+            return f"schedules are searched for llvm only, not for {target.backend}"
+        if materials.twin is None:
+            return "the task has no ONNX twin to tune"
+        if not packs.pack_files():
+            return f"there is no schedule pack; {_remedy(materials)}"
+        return None
+
+    def files(self) -> tuple[Path, ...]:
+        """See `edgekernelbench.baselines.base.ReadsFiles`."""
+        return packs.pack_files()
+
+    def prepare(self, materials: Materials, target: Target, folder: Path) -> Recipe | Unavailable:
+        if materials.twin is None:
+            return Unavailable("the task has no ONNX twin to tune")
+        import onnx
+
+        from edgekernelbench.compilers.tvm.build import tvm_target
+        from edgekernelbench.compilers.tvm.lift.refusal import Refused
+        from edgekernelbench.compilers.tvm.tuning import build, graph
+
+        try:
+            book = packs.Book.open(target)
+            described = onnx.load_from_string(materials.twin)
+            fused = graph.fused(described, materials.fixed, tvm_target(target))
+            found = {n: book.find(graph.key(f)) for n, f in build.timed(fused).items()}
+            choices = [choice for choice in found.values() if choice is not None]
+            if len(choices) < len(found):
+                missing = [name for name, choice in found.items() if choice is None]
+                return Unavailable(_incomplete(missing, len(found), materials))
+            traces = {c.schedule.function: c.schedule.trace for c in choices}
+            build.build(fused, traces, tvm_target(target), folder)
+        except UsageError as error:
+            return Unavailable(f"{error.message}; {error.help}")
+        except Refused as reason:
+            return Unavailable(str(reason))
+        return self._recipe(materials, choices, target)
+
+    def _recipe(
+        self, materials: Materials, choices: Sequence[packs.Choice], target: Target
+    ) -> Recipe:
+        assert materials.twin is not None
+        foreign = sorted({c.schedule.cpu for c in choices if c.transferred})
+        baked = twins.digests(twins.initializers(materials.twin), materials.fixed)
+        return Recipe(
+            baseline=self.name,
+            kind="tvm-plan",
+            route=_route(choices, foreign),
+            notes=_notes(choices, target),
+            wants_twin=True,
+            scored=None if not foreign else False,
+            options={"baked": baked},
+        )
+
+
+BASELINE = TvmTunedBaseline()
+
+
+def _remedy(materials: Materials) -> str:
+    return f"`ekb baseline tune --workload {materials.workload}` makes one"
+
+
+def _incomplete(missing: list[str], total: int, materials: Materials) -> str:
+    which = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+    return f"no schedule for {len(missing)} of {total} functions ({which}); {_remedy(materials)}"
+
+
+def _route(choices: Sequence[packs.Choice], foreign: list[str]) -> str:
+    trials = min((c.schedule.wanted for c in choices), default=0)
+    route = f"ONNX twin, MetaSchedule, {trials} trials a function"
+    return f"{route}, transferred from {', '.join(foreign)}" if foreign else route
+
+
+def _notes(choices: Sequence[packs.Choice], target: Target) -> tuple[str, ...]:
+    notes = [
+        f"{c.schedule.name}: no schedule ({c.schedule.reason})"
+        for c in choices
+        if c.schedule.trace is None
+    ]
+    others = sorted({c.schedule.threads for c in choices} - {target.threads})
+    notes += [f"tuned with {n} threads, run with {target.threads}" for n in others]
+    guides = {c.schedule.guide for c in choices if c.schedule.trials > 1}
+    notes += [f"search guided by {guide}" for guide in sorted(guides)]
+    return tuple(notes)
