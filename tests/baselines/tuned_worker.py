@@ -1,0 +1,52 @@
+"""Tunes a small matrix product into a pack, in a process that may be killed: PACK TRIALS BATCH."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from edgekernelbench.baselines.base import Materials, Port, Unavailable
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.targets.host import host_target
+
+
+def matmul(rows: int = 32, sums: int = 48, columns: int = 64) -> Materials:
+    """``y = relu(x @ w)`` with a constant ``w``."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = np.random.default_rng(0).normal(size=(sums, columns)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])],
+        "matmul",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (rows, sums))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (rows, columns))],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    ports = (
+        Port(name="x", dtype=DType.F32, shape=(rows, sums), role="input"),
+        Port(name="w", dtype=DType.F32, shape=(sums, columns), role="const"),
+        Port(name="y", dtype=DType.F32, shape=(rows, columns), role="output"),
+    )
+    return Materials(workload="small", header="", ports=ports, twin=model.SerializeToString())
+
+
+def main(pack: str, trials: int, batch: int) -> None:
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    from edgekernelbench.baselines.tuning import Progress, open_pack, tune_task
+    from edgekernelbench.compilers.tvm.tuning import search
+
+    search.BATCH = batch
+
+    def heard(told: Progress) -> None:
+        print(told.state, told.trials, told.best_us, flush=True)
+
+    with open_pack(Path(pack), host_target()) as writer:
+        outcome = tune_task(matmul(), writer, trials, heard)
+    if isinstance(outcome, Unavailable):
+        sys.exit(outcome.reason)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
