@@ -87,9 +87,9 @@ def test_keys_are_the_same_in_every_process(pack: Path) -> None:
 def test_a_killed_search_goes_on(tmp_path: Path) -> None:
     pack = tmp_path / "a.jsonl"
     part = pack.with_name(pack.name + ".part")
-    running = subprocess.Popen(command(pack, 64), stdout=subprocess.DEVNULL, env=environment())
+    running = subprocess.Popen(command(pack, 16, 2), stdout=subprocess.DEVNULL, env=environment())
     deadline = time.monotonic() + 60
-    while not (part.exists() and part.read_text().count("\n") >= 5):
+    while not (part.exists() and part.read_text().count("\n") >= 3):
         assert running.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
     running.send_signal(signal.SIGKILL)
@@ -181,13 +181,13 @@ def test_shown_by_the_evaluator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "tuned 1" in done.stdout
     task = SUITE["batch_matmul_nt__01"]
     settings = EvalSettings(measure_s=0.05, roofline=False, baselines=("tvm-tuned",))
-    for cpu, scored in ((packs.cpu_of(host_target()), True), ("elsewhere", False)):
-        lines = [s.model_copy(update={"cpu": cpu}) for s in packs.read_pack(pack)]
-        pack.write_text("".join(line.model_dump_json() + "\n" for line in lines))
-        with Evaluator(host_target(), settings=settings, cache_dir=tmp_path) as evaluator:
+    with Evaluator(host_target(), settings=settings, cache_dir=tmp_path) as evaluator:
+        for cpu, scored in ((packs.cpu_of(host_target()), True), ("elsewhere", False)):
+            lines = [s.model_copy(update={"cpu": cpu}) for s in packs.read_pack(pack)]
+            pack.write_text("".join(line.model_dump_json() + "\n" for line in lines))
             result = evaluator.evaluate(task.canonical(), task)
-        assert result.status in ("correct", "implausible"), result  # the latter: a busy machine
-        found = result.baselines["tvm-tuned"]
-        assert found.status == "measured", found.message
-        assert found.scored == scored and (result.best == "tvm-tuned") == scored
-        assert ("transferred from elsewhere" in found.route) != scored
+            assert result.status in ("correct", "implausible"), result  # the latter: a busy machine
+            found = result.baselines["tvm-tuned"]
+            assert found.status == "measured", found.message
+            assert found.scored == scored and (result.best == "tvm-tuned") == scored
+            assert ("transferred from elsewhere" in found.route) != scored

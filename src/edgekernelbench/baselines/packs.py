@@ -96,14 +96,29 @@ def user_folder() -> Path:
 
 
 def pack_places() -> str:
-    """What ``EDGEKERNELBENCH_PACKS`` says, or the user's folder; for a child's environment."""
-    return os.environ.get(PACKS_VARIABLE) or str(user_folder())
+    """What ``EDGEKERNELBENCH_PACKS`` says, or the user's folder; from the root of the file system,
+    since children have working folders of their own."""
+    places = os.environ.get(PACKS_VARIABLE) or str(user_folder())
+    return os.pathsep.join(str(Path(p).absolute()) for p in places.split(os.pathsep) if p)
+
+
+def named_pack(path: Path | None, target: str) -> Path:
+    """The pack of that name, or the user's own for a target.
+
+    Raises:
+        UsageError: the name is not one under which packs are found.
+    """
+    if path is None:
+        return user_folder() / f"{target}{SUFFIX}"
+    if path.suffix != SUFFIX:
+        raise UsageError(f"{path}: no name for a pack", f"name it *{SUFFIX}")
+    return path
 
 
 def pack_files() -> tuple[Path, ...]:
     """All packs there are, the package's first."""
     places = [Path(__file__).parent / "data"]
-    places += [Path(place) for place in pack_places().split(os.pathsep) if place]
+    places += [Path(place) for place in pack_places().split(os.pathsep)]
     found: list[Path] = []
     for place in places:
         if place.is_dir():

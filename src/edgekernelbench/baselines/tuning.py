@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from edgekernelbench.baselines import packs
 from edgekernelbench.baselines.base import Materials, Unavailable
 from edgekernelbench.baselines.packs import Schedule
+from edgekernelbench.baselines.tunable import tunable
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Target
 
@@ -143,21 +144,12 @@ def tune_task(
 
     Runs the compiler in this process; give it one of its own that may crash.
     """
-    if materials.twin is None:
-        return Unavailable("the task has no ONNX twin to tune")
-    import onnx
+    from edgekernelbench.compilers.tvm.tuning import graph
 
-    from edgekernelbench.compilers.tvm.build import tvm_target
-    from edgekernelbench.compilers.tvm.lift.refusal import Refused
-    from edgekernelbench.compilers.tvm.tuning import build, graph
-
-    described = onnx.load_from_string(materials.twin)
-    try:
-        fused = graph.fused(described, materials.fixed, tvm_target(pack.target))
-        wanted = build.timed(fused)
-    except Refused as reason:
-        return Unavailable(str(reason))
-    for name, function in wanted.items():
+    task = tunable(materials, pack.target)
+    if isinstance(task, Unavailable):
+        return task
+    for name, function in task.functions.items():
         _Search(materials.workload, name, graph.key(function), pack, trials, heard).run(function)
     return None
 

@@ -1,7 +1,8 @@
 """The compiler with schedules found by its own search: what a deployer with patience gets.
 
-The ONNX twin as the compiler imports and fuses it, each loop function with the schedule that
-MetaSchedule found, weights packed outside the timed call as the schedules ask. Nothing is searched
+The ONNX twin as the compiler imports and fuses it (or, where that cannot be, the canonical program
+stage by stage under the same fusion), each loop function with the schedule that MetaSchedule found,
+weights packed outside the timed call as the schedules ask. Nothing is searched
 here: schedules come from packs, and without one the baseline is unavailable. The result is measured
 like any other baseline. A schedule from another CPU is applied and said to be; then the baseline is
 shown and not scored, since a search on this CPU would have found better.
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from edgekernelbench.baselines import packs, twins
 from edgekernelbench.baselines.base import Materials, Recipe, Unavailable
+from edgekernelbench.baselines.tunable import Tunable, tunable
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Target
 
@@ -28,8 +30,8 @@ class TvmTunedBaseline:
     def available(self, materials: Materials, target: Target) -> str | None:
         if target.backend != "llvm":
             return f"schedules are searched for llvm only, not for {target.backend}"
-        if materials.twin is None:
-            return "the task has no ONNX twin to tune"
+        if materials.twin is None and materials.canonical is None:
+            return "the task has neither an ONNX twin nor a canonical program"
         if not packs.pack_files():
             return f"there is no schedule pack; {_remedy(materials)}"
         return None
@@ -39,45 +41,50 @@ class TvmTunedBaseline:
         return packs.pack_files()
 
     def prepare(self, materials: Materials, target: Target, folder: Path) -> Recipe | Unavailable:
-        if materials.twin is None:
-            return Unavailable("the task has no ONNX twin to tune")
-        import onnx
-
         from edgekernelbench.compilers.tvm.build import tvm_target
         from edgekernelbench.compilers.tvm.lift.refusal import Refused
         from edgekernelbench.compilers.tvm.tuning import build, graph
 
+        task = tunable(materials, target)
+        if isinstance(task, Unavailable):
+            return task
         try:
             book = packs.Book.open(target)
-            described = onnx.load_from_string(materials.twin)
-            fused = graph.fused(described, materials.fixed, tvm_target(target))
-            found = {n: book.find(graph.key(f)) for n, f in build.timed(fused).items()}
-            choices = [choice for choice in found.values() if choice is not None]
-            if len(choices) < len(found):
-                missing = [name for name, choice in found.items() if choice is None]
-                return Unavailable(_incomplete(missing, len(found), materials))
-            traces = {c.schedule.function: c.schedule.trace for c in choices}
-            build.build(fused, traces, tvm_target(target), folder)
         except UsageError as error:
             return Unavailable(f"{error.message}; {error.help}")
+        found = {name: book.find(graph.key(f)) for name, f in task.functions.items()}
+        choices = [choice for choice in found.values() if choice is not None]
+        if len(choices) < len(found):
+            missing = [name for name, choice in found.items() if choice is None]
+            return Unavailable(_incomplete(missing, len(found), materials))
+        traces = {c.schedule.function: c.schedule.trace for c in choices}
+        try:
+            build.build(task.graph, traces, tvm_target(target), folder)
         except Refused as reason:
             return Unavailable(str(reason))
-        return self._recipe(materials, choices, target)
+        return self._recipe(materials, task, choices, target)
 
     def _recipe(
-        self, materials: Materials, choices: Sequence[packs.Choice], target: Target
+        self,
+        materials: Materials,
+        task: Tunable,
+        choices: Sequence[packs.Choice],
+        target: Target,
     ) -> Recipe:
-        assert materials.twin is not None
         foreign = sorted({c.schedule.cpu for c in choices if c.transferred})
-        baked = twins.digests(twins.initializers(materials.twin), materials.fixed)
+        options = {}
+        if task.source == "ONNX twin":
+            assert materials.twin is not None
+            initializers = twins.initializers(materials.twin)
+            options["baked"] = twins.digests(initializers, materials.fixed)
         return Recipe(
             baseline=self.name,
             kind="tvm-plan",
-            route=_route(choices, foreign),
-            notes=_notes(choices, target),
-            wants_twin=True,
-            scored=None if not foreign else False,
-            options={"baked": baked},
+            route=_route(task, choices, foreign),
+            notes=_notes(task, choices, target),
+            wants_twin=task.source == "ONNX twin",
+            scored=False if foreign else None,
+            options=options,
         )
 
 
@@ -93,14 +100,15 @@ def _incomplete(missing: list[str], total: int, materials: Materials) -> str:
     return f"no schedule for {len(missing)} of {total} functions ({which}); {_remedy(materials)}"
 
 
-def _route(choices: Sequence[packs.Choice], foreign: list[str]) -> str:
+def _route(task: Tunable, choices: Sequence[packs.Choice], foreign: list[str]) -> str:
     trials = min((c.schedule.wanted for c in choices), default=0)
-    route = f"ONNX twin, MetaSchedule, {trials} trials a function"
+    route = f"{task.source}, MetaSchedule, {trials} trials a function"
     return f"{route}, transferred from {', '.join(foreign)}" if foreign else route
 
 
-def _notes(choices: Sequence[packs.Choice], target: Target) -> tuple[str, ...]:
-    notes = [
+def _notes(task: Tunable, choices: Sequence[packs.Choice], target: Target) -> tuple[str, ...]:
+    notes = [task.note] if task.note else []
+    notes += [
         f"{c.schedule.name}: no schedule ({c.schedule.reason})"
         for c in choices
         if c.schedule.trace is None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -19,6 +20,9 @@ from edgekernelbench.cli.common import (
     print_json,
 )
 from edgekernelbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgekernelbench.baselines.tuning import Progress
 
 app = typer.Typer(help="Baselines, and schedule packs for one of them.", no_args_is_help=True)
 
@@ -44,7 +48,7 @@ def tune(
 
     The machine should have nothing else to do. Exit code 1 if a task failed.
     """
-    from edgekernelbench.baselines.packs import SUFFIX, pack_files, user_folder
+    from edgekernelbench.baselines.packs import named_pack
     from edgekernelbench.runs.tuning import TuneConfig, Tuned
     from edgekernelbench.runs.tuning import tune as tune_core
     from edgekernelbench.suite.find import find_subset, find_workload
@@ -53,48 +57,45 @@ def tune(
     chosen = [find_workload(w) for w in workload] if workload else find_subset(subset)
     if not chosen:
         raise UsageError(f"subset {subset!r} is empty", "`ekb suite stats` shows what there is")
-    path = pack or user_folder() / f"{target}{SUFFIX}"
-    if path.suffix != SUFFIX:
-        raise UsageError(f"{path}: no name for a pack", f"name it *{SUFFIX}")
+    path = named_pack(pack, target)
+    config = TuneConfig(tuple(chosen), find_target(target), path, trials)
     number = iter(range(1, len(chosen) + 1))
 
     def ended(result: Tuned) -> None:
         why = f": {result.message}" if result.message else ""
-        err.print(
-            f"[{next(number)}/{len(chosen)}] {result.workload} {result.state}{why}",
-            markup=False,
-            soft_wrap=True,
-        )
+        _say(f"[{next(number)}/{len(chosen)}] {result.workload} {result.state}{why}")
 
-    config = TuneConfig(tuple(chosen), find_target(target), path, trials)
     results = tune_core(config, _progress, ended)
     counts = Counter(result.state for result in results)
     if json:
-        rows = [{"workload": r.workload, "state": r.state, "message": r.message} for r in results]
+        rows = [asdict(result) for result in results]
         print_json({"pack": str(path), "counts": dict(counts), "tasks": rows})
     else:
         told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
         out.print(f"{told}   pack: {path}", markup=False, soft_wrap=True)
-    if path.resolve() not in pack_files():
-        err.print(
-            f"the pack is not among those that are read: set EDGEKERNELBENCH_PACKS={path}, "
-            f"or move it to {user_folder()}",
-            markup=False,
-            soft_wrap=True,
-        )
+    _warn_unread(path)
     raise typer.Exit(1 if counts["failed"] else 0)
 
 
-def _progress(progress: object) -> None:
-    from edgekernelbench.baselines.tuning import Progress
+def _warn_unread(path: Path) -> None:
+    from edgekernelbench.baselines.packs import pack_files, user_folder
 
-    assert isinstance(progress, Progress)
+    if path.exists() and path.resolve() not in pack_files():
+        _say(
+            f"this pack is not among those that are read: set EDGEKERNELBENCH_PACKS="
+            f"{path.absolute()}, or move it to {user_folder()}"
+        )
+
+
+def _say(line: str) -> None:
+    err.print(line, markup=False, soft_wrap=True)
+
+
+def _progress(progress: Progress) -> None:
     best = "nothing ran yet" if progress.best_us is None else microseconds(progress.best_us)
-    err.print(
+    _say(
         f"  {progress.workload} {progress.function}: {progress.trials} of {progress.wanted} "
-        f"trials, best {best}, {progress.state}",
-        markup=False,
-        soft_wrap=True,
+        f"trials, best {best}, {progress.state}"
     )
 
 
@@ -116,7 +117,8 @@ def show(target: TargetOption = "llvm", json: JsonOption = False) -> None:
     if not found.packs:
         out.print("none yet; `ekb baseline tune` makes one")
         return
-    table = Table("pack", "schedules", "tuned here", "transferred", "of no use", box=None)
+    headings = ("pack", "schedules", "tuned here", "transferred", "of no use")
+    table = Table(*headings, box=None, pad_edge=False)
     for pack in found.packs:
         table.add_row(
             pack.path, str(pack.schedules), str(pack.own), str(pack.transferred), str(pack.useless)

@@ -6,7 +6,10 @@ or eats the memory is then one task, and the next one goes on.
 
 from __future__ import annotations
 
+import importlib
 import os
+import select
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +17,18 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from edgekernelbench.baselines.base import Unavailable
-from edgekernelbench.baselines.tuning import Progress, open_pack, tune_task
+from edgekernelbench.baselines.tuning import Heard, Progress, open_pack, tune_task
 from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.evaluator import device_lock
 from edgekernelbench.evaluator.task import InvalidReference, as_task, materials
 from edgekernelbench.suite import Workload
 from edgekernelbench.targets.model import Target
 
 State = Literal["tuned", "unavailable", "failed"]
-_TUNED, _UNAVAILABLE, _REFUSED, _INTERRUPTED = 0, 10, 11, 12
+SILENCE_S = 1200.0
+"""A search that measures no batch for that long is taken to hang."""
+_TUNED, _FAILED, _UNAVAILABLE, _REFUSED, _INTERRUPTED = 0, 1, 10, 11, 12
+_BEAT = b"\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +50,10 @@ class TuneConfig:
     trials: int
 
 
-def tune(
-    config: TuneConfig, heard: Callable[[Progress], None], ended: Callable[[Tuned], None]
-) -> list[Tuned]:
+def tune(config: TuneConfig, heard: Heard, ended: Callable[[Tuned], None]) -> list[Tuned]:
     """Brings every task to the wanted number of trials; what the pack holds is not done again.
+
+    Nothing is evaluated on the target meanwhile.
 
     Args:
         heard: is told where a search stands, in the process that searches.
@@ -62,7 +69,8 @@ def tune(
     _preload()
     results = []
     for workload in config.workloads:
-        result = _apart(workload, config, heard)
+        with device_lock(config.target):
+            result = _apart(workload, config, heard)
         ended(result)
         results.append(result)
     return results
@@ -77,10 +85,12 @@ def _preload() -> None:
     """Imports the compiler once; each task's process is a fork of this one."""
     # With PyTorch installed TVM would import it, too: three seconds for nothing.
     sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
-    import edgekernelbench.compilers.tvm.tuning.search  # noqa: F401
+    for module in ("tvm.relax.frontend.onnx", "tvm.s_tir.meta_schedule"):
+        importlib.import_module(module)
 
 
-def _apart(workload: Workload, config: TuneConfig, heard: Callable[[Progress], None]) -> Tuned:
+# ---------------------------------------------------------------- the process that waits
+def _apart(workload: Workload, config: TuneConfig, heard: Heard) -> Tuned:
     sys.stdout.flush()
     sys.stderr.flush()
     reader, writer = os.pipe()
@@ -89,42 +99,69 @@ def _apart(workload: Workload, config: TuneConfig, heard: Callable[[Progress], N
         os.close(reader)
         _child(workload, config, heard, writer)
     os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        message = pipe.read().decode("utf-8", "replace")
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    message = None
+    try:
+        message = _listen(reader)
+    finally:
+        os.close(reader)
+        if message is None:
+            os.kill(pid, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return _result(workload.id, code, message)
+
+
+def _listen(reader: int) -> str | None:
+    """What the child says last, or None when it says nothing for too long."""
+    said = b""
+    while select.select([reader], [], [], SILENCE_S)[0]:
+        part = os.read(reader, 1 << 16)
+        if not part:
+            return said.replace(_BEAT, b"").decode("utf-8", "replace")
+        said += part
+    return None
+
+
+def _result(workload: str, code: int, message: str | None) -> Tuned:
+    if message is None:
+        return Tuned(workload, "failed", f"no batch of trials within {SILENCE_S / 60:.0f} minutes")
     if code == _INTERRUPTED:
         raise KeyboardInterrupt
     if code == _REFUSED:
         raise UsageError(*message.split("\n", 1))
     if code == _TUNED:
-        return Tuned(workload.id, "tuned")
+        return Tuned(workload, "tuned")
     if code == _UNAVAILABLE:
-        return Tuned(workload.id, "unavailable", message)
-    return Tuned(workload.id, "failed", message or f"the process ended with code {code}")
+        return Tuned(workload, "unavailable", message)
+    return Tuned(workload, "failed", message or f"the process ended with code {code}")
 
 
-def _child(
-    workload: Workload, config: TuneConfig, heard: Callable[[Progress], None], writer: int
-) -> NoReturn:
+# ---------------------------------------------------------------- the process that searches
+def _child(workload: Workload, config: TuneConfig, heard: Heard, writer: int) -> NoReturn:
     from edgekernelbench.compilers.tvm.tuning.forked import die_with_parent
 
-    code, message = 1, ""
-    try:
-        die_with_parent()
-        with open_pack(config.pack, config.target) as pack:
-            outcome = tune_task(materials(as_task(workload)), pack, config.trials, heard)
-        code = _TUNED
-        if isinstance(outcome, Unavailable):
-            code, message = _UNAVAILABLE, outcome.reason
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
-    except InvalidReference as error:
-        code, message = _UNAVAILABLE, str(error)
-    except UsageError as error:
-        code, message = _REFUSED, f"{error.message}\n{error.help}"
-    except BaseException as error:
-        message = f"{type(error).__name__}: {error}"
+    def beat(progress: Progress) -> None:
+        os.write(writer, _BEAT)
+        heard(progress)
+
+    die_with_parent()
+    code, message = _outcome(workload, config, beat)
     os.write(writer, message[:4000].encode("utf-8", "replace"))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _outcome(workload: Workload, config: TuneConfig, heard: Heard) -> tuple[int, str]:
+    """Exit code and message of the process."""
+    try:
+        with open_pack(config.pack, config.target) as pack:
+            outcome = tune_task(materials(as_task(workload)), pack, config.trials, heard)
+    except KeyboardInterrupt:
+        return _INTERRUPTED, ""
+    except InvalidReference as error:
+        return _UNAVAILABLE, str(error)
+    except UsageError as error:
+        return _REFUSED, f"{error.message}\n{error.help}"
+    except BaseException as error:
+        return _FAILED, f"{type(error).__name__}: {error}"
+    return (_UNAVAILABLE, outcome.reason) if isinstance(outcome, Unavailable) else (_TUNED, "")

@@ -46,12 +46,23 @@ def fused(model: ModelProto, fixed: Collection[str], target: Any) -> Graph:
         Refused: the importer lacks an operator, or the lowering adds up in f16, too coarsely to
             be of use.
     """
-    import tvm
-    from tvm import relax
-
     imported = import_model(model, fixed)
     if sums_in_f16(legalize(imported.module)):
         raise Refused("the compiler's own lowering sums in f16")
+    module = fuse(imported.module, target)
+    outputs = tuple(output.name for output in model.graph.output)
+    return Graph(module, imported.inputs, imported.params, outputs)
+
+
+def fuse(module: tvm.IRModule, target: Any) -> tvm.IRModule:
+    """A Relax module with its operators lowered and fused by the compiler's own rules.
+
+    Raises:
+        Refused: a pass of the compiler fails.
+    """
+    import tvm
+    from tvm import relax
+
     t = relax.transform
     passes = [
         t.DecomposeOpsForInference(),
@@ -65,11 +76,9 @@ def fused(model: ModelProto, fixed: Collection[str], target: Any) -> Graph:
     ]
     try:
         with target:
-            module = tvm.ir.transform.Sequential(passes)(imported.module)
+            return tvm.ir.transform.Sequential(passes)(module)
     except Exception as error:  # its exceptions have no common base
         raise Refused(f"not fused: {last_line(error)}") from error
-    outputs = tuple(output.name for output in model.graph.output)
-    return Graph(module, imported.inputs, imported.params, outputs)
 
 
 def functions(module: tvm.IRModule) -> dict[str, RNode]:

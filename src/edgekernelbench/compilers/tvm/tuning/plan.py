@@ -149,7 +149,7 @@ class Planner:
         made_type = call.ty_args[0]
         single = type(made_type).__name__ != "TupleType"
         types = (made_type,) if single else tuple(made_type.fields)
-        if len(given) == 1 and single and self._only_reshapes(call.args[0]):
+        if len(given) == 1 and single and self._aliases(given[0], call.args[0]):
             shape = _shape(types[0])
             if math.prod(shape) == math.prod(given[0].shape):  # the pattern allows for padding
                 return Operand(name=given[0].name, shape=shape)
@@ -159,10 +159,14 @@ class Planner:
         (self._prepack if early else self._steps).append(step)
         return made[0] if single else made
 
-    def _only_reshapes(self, function: RNode) -> bool:
+    def _aliases(self, operand: Operand, function: RNode) -> bool:
+        """Whether a function only gives an array another shape. Not of arrays from outside: an
+        output must be written."""
         from tvm import relax
 
-        return bool(relax.analysis.has_reshape_pattern(self._module[function]))
+        return operand.name in self._spaces and bool(
+            relax.analysis.has_reshape_pattern(self._module[function])
+        )
 
     def _space(self, kind: RNode, early: bool) -> Operand:
         name = f"space.{len(self._spaces)}"

@@ -64,7 +64,7 @@ def tune(
     Raises:
         ValueError: the compiler has no schedules for the function.
     """
-    search = _Search(standalone(function), target, trials)
+    search = _Search(standalone(function), target, trials, 1 + len(earlier))
     try:
         search.begin(earlier)
         return _batches(search, target, threads, heard)
@@ -91,7 +91,7 @@ def _batches(search: _Search, target: Any, threads: int, heard: Heard) -> int:
 class _Search:
     """TVM's objects behind one search."""
 
-    def __init__(self, module: Any, target: Any, trials: int) -> None:
+    def __init__(self, module: Any, target: Any, trials: int, seed: int) -> None:
         from tvm.s_tir import meta_schedule as ms
 
         self._ms = ms
@@ -107,7 +107,7 @@ class _Search:
                 space_generator=ms.space_generator.PostOrderApply(**rules),
                 search_strategy=ms.search_strategy.EvolutionarySearch(population_size=population),
                 num_threads=os.cpu_count() or 1,
-                rand_state=1,
+                rand_state=seed,
                 logger=_silent_logger(),
             )
         self._database = ms.database.MemoryDatabase()
