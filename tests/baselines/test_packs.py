@@ -14,6 +14,7 @@ from edgekernelbench.baselines.packs import Book, Schedule
 from edgekernelbench.baselines.tuning import open_pack
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.host import host_target
+from edgekernelbench.targets.model import Target
 
 TARGET = host_target().model_copy(update={"mcpu": "znver3", "vector_bits": 256, "threads": 2})
 
@@ -25,6 +26,7 @@ def schedule(**changes: Any) -> Schedule:
         "workload": "matmul__01",
         "arch": packs.arch_of(TARGET),
         "cpu": "znver3",
+        "host": "znver3",
         "vector_bits": 256,
         "threads": 2,
         "compiler": packs.compiler_version(),
@@ -105,7 +107,7 @@ def test_two_processes_do_not_write_one_pack(tmp_path: Path) -> None:
 def test_where_packs_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    one, other = write(folder / "b.jsonl"), write(tmp_path / "a.jsonl")
+    one, other = write(folder / "b.json"), write(tmp_path / "a.jsonl")
     write(folder / "notes.txt")
     places = (folder, other, tmp_path / "absent", folder)
     monkeypatch.setenv(packs.PACKS_VARIABLE, os.pathsep.join(map(str, places)))
@@ -116,42 +118,52 @@ def test_where_packs_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 # ---------------------------------------------------------------- choice
+FUNCTION = "0123456789abcdef"
+
+
+def choice(*given: Schedule, target: Target = TARGET) -> tuple[Schedule, str] | None:
+    found = [Book(order, target).find(FUNCTION) for order in (given, given[::-1])]
+    assert found[0] == found[1]
+    return None if found[0] is None else (found[0].schedule, found[0].kinship)
+
+
 def test_nothing_fits() -> None:
-    foreign = (
-        schedule(arch="riscv64"),
-        schedule(vector_bits=512),
-        schedule(compiler="0.1"),
-        schedule(function="f" * 16),
-    )
-    assert Book(foreign, TARGET).find("0123456789abcdef") is None
+    assert choice(schedule(compiler="0.1"), schedule(function="f" * 16)) is None
 
 
-def test_the_nearest_machine_is_chosen() -> None:
-    near, far = schedule(), schedule(cpu="haswell", wanted=512, us=1.0)
+def test_the_nearest_cpu_is_chosen() -> None:
+    own, kin = schedule(), schedule(cpu="haswell", wanted=512, us=1.0)
+    wide, narrow = schedule(cpu="skylake", vector_bits=512), schedule(cpu="k8", vector_bits=128)
+    foreign = schedule(arch="riscv64", cpu="u74", vector_bits=256, wanted=512)
+    assert choice(foreign, wide, kin, own) == (own, "own")
+    assert choice(foreign, wide, kin) == (kin, "kin")
+    assert choice(foreign, wide) == (wide, "transferred")
+    assert choice(narrow, wide) == (narrow, "transferred")
+    assert choice(foreign) == (foreign, "transferred")
+
+
+def test_threads_and_trials_decide_between_schedules_of_one_cpu() -> None:
     threads, longer = schedule(threads=4, wanted=512), schedule(wanted=64, us=13.0)
-    find = "0123456789abcdef"
-    for order in ((near, far), (far, near)):
-        choice = Book(order, TARGET).find(find)
-        assert choice is not None and choice.schedule == near and not choice.transferred
-    choice = Book((threads, near, longer), TARGET).find(find)
-    assert choice is not None and choice.schedule == longer
-    choice = Book((far, schedule(cpu="x86-64", vector_bits=128)), TARGET).find(find)
-    assert choice is not None and choice.schedule == far and choice.transferred
+    assert choice(threads, schedule(), longer) == (longer, "own")
 
 
 def test_features_of_a_profile_are_part_of_its_name() -> None:
     changed = TARGET.model_copy(update={"mattr": ("-fma",)})
-    choice = Book((schedule(),), changed).find("0123456789abcdef")
-    assert choice is not None and choice.transferred
+    assert choice(schedule(), target=changed) == (schedule(), "kin")
 
 
 def test_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = (schedule(), schedule(function="1" * 16, cpu="haswell"), schedule(compiler="0.1"))
+    mine = (
+        schedule(),
+        schedule(function="1" * 16, cpu="haswell"),
+        schedule(function="2" * 16, arch="aarch64"),
+        schedule(compiler="0.1"),
+    )
     path = write(tmp_path / "a.jsonl", *mine)
     monkeypatch.setenv(packs.PACKS_VARIABLE, str(path))
     found = listing(TARGET)
     row = next(row for row in found.packs if row.path == str(path.resolve()))
-    assert (row.schedules, row.own, row.transferred, row.useless) == (3, 1, 1, 1)
+    assert (row.schedules, row.own, row.kin, row.transferred, row.useless) == (4, 1, 1, 1, 1)
     names = {row.name: row.scored for row in found.baselines}
     assert names["tvm-tuned"] and not names["tvm-raw"]
     assert all(row.summary.endswith(".") for row in found.baselines)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ import pytest
 from edgekernelbench.baselines import packs, tvm_tuned
 from edgekernelbench.baselines.base import Recipe, Unavailable
 from edgekernelbench.evaluator.evaluator import Evaluator
+from edgekernelbench.evaluator.model import BaselineResult
 from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.evaluator.task import materials
 from edgekernelbench.suite import load_suite
@@ -50,21 +53,25 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight trials of a small matrix product."""
     path = tmp_path_factory.mktemp("tuned") / "small.jsonl"
     told = search(path, 8)
-    assert told[-1][0] == "done" and told[-1][1] == "8"
+    assert told[0][:2] == ["begins", "0"] and told[-1][:2] == ["searching", "8"]
     return path
 
 
 def test_a_search_ends_in_the_pack(pack: Path) -> None:
     (schedule,) = packs.read_pack(pack)
     assert schedule.trials == schedule.wanted == 8 and schedule.us is not None
-    assert schedule.trace and schedule.cpu == packs.cpu_of(host_target())
-    assert not pack.with_name(pack.name + ".part").exists()
+    assert schedule.trace and schedule.checked and not schedule.reason
+    assert schedule.cpu == schedule.host == packs.cpu_of(host_target())
+    assert not pack.with_name(pack.name + ".parts").exists()
 
 
-def test_what_is_known_is_not_searched_again(pack: Path) -> None:
-    before = pack.read_bytes()
-    assert [told[0] for told in search(pack, 8)] == ["known"]
-    assert pack.read_bytes() == before
+def test_more_trials_go_on_from_the_best(pack: Path, tmp_path: Path) -> None:
+    longer = tmp_path / "longer.jsonl"
+    longer.write_bytes(pack.read_bytes())
+    told = search(longer, 12)
+    assert [line[:2] for line in told] == [["begins", "8"], ["searching", "12"]]
+    (schedule,) = packs.read_pack(longer)
+    assert schedule.trials == schedule.wanted == 12
 
 
 def test_keys_are_the_same_in_every_process(pack: Path) -> None:
@@ -86,20 +93,21 @@ def test_keys_are_the_same_in_every_process(pack: Path) -> None:
 
 def test_a_killed_search_goes_on(tmp_path: Path) -> None:
     pack = tmp_path / "a.jsonl"
-    part = pack.with_name(pack.name + ".part")
+    parts = pack.with_name(pack.name + ".parts")
     running = subprocess.Popen(command(pack, 16, 2), stdout=subprocess.DEVNULL, env=environment())
-    deadline = time.monotonic() + 60
-    while not (part.exists() and part.read_text().count("\n") >= 3):
+    deadline = time.monotonic() + 120
+    while not (lines := [file.read_text().count("\n") for file in parts.glob("*")]) or lines < [3]:
         assert running.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
     running.send_signal(signal.SIGKILL)
     running.wait()
+    (part,) = parts.iterdir()
     kept = part.read_text().count("\n") - 1
     with part.open("a") as file:
         file.write('{"trace": [')  # as a kill in the middle of a line leaves it
     told = search(pack, kept + 2)
-    assert [int(line[1]) for line in told] == [kept + 2] * 2, told
-    assert told[-1][0] == "done" and packs.read_pack(pack)[0].trials == kept + 2
+    assert [line[:2] for line in told] == [["begins", str(kept)], ["searching", str(kept + 2)]]
+    assert packs.read_pack(pack)[0].trials == kept + 2 and not parts.exists()
 
 
 # ---------------------------------------------------------------- replay
@@ -165,29 +173,98 @@ def test_availability() -> None:
     assert "cuda" in str(tvm_tuned.BASELINE.available(described, cuda))
 
 
-def test_shown_by_the_evaluator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tuned by the command, judged right, in ``best``; shown only when from another CPU."""
-    pack = tmp_path / "packs" / "here.jsonl"
-    monkeypatch.setenv(packs.PACKS_VARIABLE, str(pack.parent))
-    tune = [sys.executable, "-m", "edgekernelbench.cli", "baseline", "tune", "--trials", "2"]
+# ---------------------------------------------------------------- the whole way
+SMALL = ("batch_matmul_nt__01", "relu_linear_attention__01")
+
+
+def tune(pack: Path, *options: str) -> list[str]:
+    start = [sys.executable, "-m", "edgekernelbench.cli", "baseline", "tune", "-o", str(pack)]
+    return [*start, *options, *(f"--workload={name}" for name in SMALL)]
+
+
+@pytest.fixture(scope="module")
+def own_pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two trials of two small tasks; the command was killed once in the middle."""
+    path = tmp_path_factory.mktemp("own") / "here.json"
+    running = subprocess.Popen(tune(path, "--trials=2"), env=environment(), stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 300
+    while not path.exists():
+        assert running.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    running.kill()
+    running.communicate()
+    before = packs.read_pack(path)
     done = subprocess.run(
-        [*tune, "--workload", "batch_matmul_nt__01", "-o", str(pack)],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        check=False,
-    )
+        [*tune(path, "--trials=2", "--json")],
+        capture_output=True, text=True, env=environment(), check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "tuned 1" in done.stdout
-    task = SUITE["batch_matmul_nt__01"]
+    said = json.loads(done.stdout)
+    assert said["counts"] == {"tuned": 2} and said["slots"] >= 1
+    assert packs.read_pack(path)[: len(before)] == before
+    assert not path.with_name(path.name + ".parts").exists()
+    return path
+
+
+def test_the_command_ends_at_its_time(tmp_path: Path) -> None:
+    pack = tmp_path / "late.jsonl"
+    done = subprocess.run(
+        tune(pack, "--trials=64", "--minutes=0", "--json"),
+        capture_output=True, text=True, env=environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["counts"] == {"unfinished": 2} and said["trials"] == 0
+    assert all(task["message"] == "the time was up" for task in said["tasks"])
+
+
+def changed(pack: Path, **changes: object) -> list[packs.Schedule]:
+    return [schedule.model_copy(update=changes) for schedule in packs.read_pack(pack)]
+
+
+def evaluated(lines: Sequence[packs.Schedule], cache: Path) -> BaselineResult:
+    """What an evaluation says of the baseline with a pack of these."""
+    folder = cache / "packs"
+    folder.mkdir()
+    (folder / "changed.jsonl").write_text("".join(s.model_dump_json() + "\n" for s in lines))
+    task = SUITE[SMALL[0]]
     settings = EvalSettings(measure_s=0.05, roofline=False, baselines=("tvm-tuned",))
-    with Evaluator(host_target(), settings=settings, cache_dir=tmp_path) as evaluator:
-        for cpu, scored in ((packs.cpu_of(host_target()), True), ("elsewhere", False)):
-            lines = [s.model_copy(update={"cpu": cpu}) for s in packs.read_pack(pack)]
-            pack.write_text("".join(line.model_dump_json() + "\n" for line in lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(packs.PACKS_VARIABLE, str(folder))
+        with Evaluator(host_target(), settings=settings, cache_dir=cache) as evaluator:
             result = evaluator.evaluate(task.canonical(), task)
-            assert result.status in ("correct", "implausible"), result  # the latter: a busy machine
-            found = result.baselines["tvm-tuned"]
-            assert found.status == "measured", found.message
-            assert found.scored == scored and (result.best == "tvm-tuned") == scored
-            assert ("transferred from elsewhere" in found.route) != scored
+    assert result.status in ("correct", "implausible"), result  # the latter: a busy machine
+    found = result.baselines["tvm-tuned"]
+    assert (result.best == "tvm-tuned") == (found.scored and found.status == "measured")
+    return found
+
+
+def test_a_schedule_of_this_cpu_counts(own_pack: Path, tmp_path: Path) -> None:
+    found = evaluated(changed(own_pack), tmp_path)
+    assert found.status == "measured" and found.scored, found.message
+    assert found.route == "ONNX twin, MetaSchedule, 2 trials a function"
+
+
+def test_so_does_one_of_its_kind(own_pack: Path, tmp_path: Path) -> None:
+    found = evaluated(changed(own_pack, cpu="elsewhere", host="elsewhere"), tmp_path)
+    assert found.status == "measured" and found.scored, found.message
+    assert found.route.endswith(f"tuned for {platform.machine()} elsewhere")
+
+
+def test_one_of_another_kind_is_shown_only(own_pack: Path, tmp_path: Path) -> None:
+    found = evaluated(changed(own_pack, arch="riscv64", cpu="u74", host="u74"), tmp_path)
+    assert found.status == "measured" and not found.scored, found.message
+    assert "transferred from riscv64 u74, unmeasured in the search here" in found.route
+
+
+def test_a_wrong_program_is_noticed_and_said(own_pack: Path, tmp_path: Path) -> None:
+    """All its first blocks compute in eight bits."""
+    wrong = []
+    for schedule in packs.read_pack(own_pack):
+        assert schedule.trace is not None and schedule.trace[0][0][0] == "GetSBlock"
+        steps, decisions = schedule.trace
+        spoil = ["UnsafeSetDType", [steps[0][3][0]], [0, "int8"], []]
+        wrong.append(schedule.model_copy(update={"trace": [[*steps, spoil], decisions]}))
+    found = evaluated(wrong, tmp_path)
+    assert found.status == "wrong_result" and found.message, found
+    assert found.median_us is None

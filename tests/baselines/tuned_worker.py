@@ -8,6 +8,7 @@ from pathlib import Path
 from edgekernelbench.baselines.base import Materials, Port, Unavailable
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.targets.host import host_target
+from edgekernelbench.targets.placement import host_cores, slots
 
 
 def matmul(rows: int = 32, sums: int = 48, columns: int = 64) -> Materials:
@@ -34,18 +35,26 @@ def matmul(rows: int = 32, sums: int = 48, columns: int = 64) -> Materials:
 
 def main(pack: str, trials: int, batch: int) -> None:
     sys.modules["torch"] = None  # type: ignore[assignment]
-    from edgekernelbench.baselines.tuning import Progress, open_pack, tune_task
-    from edgekernelbench.compilers.tvm.tuning import search
+    from edgekernelbench.baselines.tuning import Means, Progress, errands, open_pack, search
+    from edgekernelbench.compilers.tvm.tuning import search as tuning
 
-    search.BATCH = batch
+    tuning.BATCH = batch
+    target = host_target()
+    (slot,) = slots(host_cores(), target.threads, 1)
 
     def heard(told: Progress) -> None:
         print(told.state, told.trials, told.best_us, flush=True)
 
-    with open_pack(Path(pack), host_target()) as writer:
-        outcome = tune_task(matmul(), writer, trials, heard)
-    if isinstance(outcome, Unavailable):
-        sys.exit(outcome.reason)
+    with open_pack(Path(pack), target) as writer:
+        wanted = errands(matmul(), target, trials)
+        if isinstance(wanted, Unavailable):
+            sys.exit(wanted.reason)
+        for errand in wanted:
+            means = Means(target, slot, writer.parts)
+            found = search(matmul(), errand, writer.known(errand.function), means, heard)
+            assert found is not None
+            writer.add(found)
+            writer.finished(errand.function)
 
 
 if __name__ == "__main__":

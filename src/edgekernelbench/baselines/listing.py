@@ -26,13 +26,13 @@ class BaselineRow(_Told):
 
 
 class PackRow(_Told):
-    """How many schedules of a pack were tuned on the target's CPU, on another one that they can be
-    taken over from, or are of no use to it (another architecture, wider vectors, another version
-    of the compiler)."""
+    """How many schedules of a pack were tuned for the target's CPU, for another one of its kind or
+    of another kind, or are of no use to it (another version of the compiler)."""
 
     path: str
     schedules: int
     own: int
+    kin: int
     transferred: int
     useless: int
 
@@ -69,12 +69,12 @@ def _pack(path: Path, target: Target) -> PackRow:
     uses: Counter[str] = Counter()
     for schedule in schedules:
         choice = packs.Book((schedule,), target).find(schedule.function)
-        kind = "useless" if choice is None else "transferred" if choice.transferred else "own"
-        uses[kind] += 1
+        uses["useless" if choice is None else choice.kinship] += 1
     return PackRow(
         path=str(path),
         schedules=len(schedules),
         own=uses["own"],
+        kin=uses["kin"],
         transferred=uses["transferred"],
         useless=uses["useless"],
     )

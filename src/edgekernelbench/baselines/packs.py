@@ -5,8 +5,10 @@ takes the place of an earlier one. Packs lie in the package, in the user's folde
 ``EDGEKERNELBENCH_PACKS`` says (files or folders, separated like ``PATH``).
 
 A schedule is a trace of the compiler's own steps, so it is valid for one version of it. It applies
-to any CPU of the same architecture whose vectors are at least as wide, but it is only as good as
-tuned on the CPU it was tuned on: elsewhere it is *transferred*, and said to be.
+to any CPU, but it is only as good as the search: a pack is made for an instruction set (AVX2,
+AVX-512), on a CPU that has it. On another CPU with vectors of that width it is a baseline like any
+other, since it is measured where it runs. On a CPU of another architecture or vector width nothing
+was ever searched: it is *transferred*, said to be, and no part of ``best``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Target
 
 PACKS_VARIABLE = "EDGEKERNELBENCH_PACKS"
-SUFFIX = ".jsonl"
+SUFFIXES = (".jsonl", ".json")
 MAX_LINE = 8 << 20
 
 
@@ -36,15 +38,17 @@ class Schedule(BaseModel):
         function: key of the function (see `compilers.tvm.tuning.graph.key`).
         name: of the function where it was first met, for people.
         workload: for which it was tuned.
-        arch, cpu, vector_bits, threads: the machine; ``cpu`` is LLVM's name with what was
-            switched on or off.
+        arch, cpu, vector_bits, threads: what it was tuned for; ``cpu`` is LLVM's name with what
+            was switched on or off.
+        host: LLVM's name of the CPU that it was tuned on.
         compiler: TVM's version.
         trials: candidates measured.
         wanted: candidates asked for; fewer are measured where there are no others.
         guide: cost model that chose the candidates.
         us: time of the best one in isolation, when it was tuned; None where none ran.
         trace: steps that lead to it; None leaves the function as it is.
-        reason: why there is no trace.
+        checked: the best one's results were those of the function without a schedule.
+        reason: why there is no trace, or what else is to be known.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -55,6 +59,7 @@ class Schedule(BaseModel):
     workload: str
     arch: str
     cpu: str
+    host: str
     vector_bits: int = Field(gt=0)
     threads: int = Field(gt=0)
     compiler: str
@@ -63,6 +68,7 @@ class Schedule(BaseModel):
     guide: str
     us: float | None = Field(default=None, gt=0)
     trace: list[Any] | None = None
+    checked: bool = False
     reason: str = ""
 
     @property
@@ -109,9 +115,9 @@ def named_pack(path: Path | None, target: str) -> Path:
         UsageError: the name is not one under which packs are found.
     """
     if path is None:
-        return user_folder() / f"{target}{SUFFIX}"
-    if path.suffix != SUFFIX:
-        raise UsageError(f"{path}: no name for a pack", f"name it *{SUFFIX}")
+        return user_folder() / f"{target}{SUFFIXES[0]}"
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"{path}: no name for a pack", f"name it *{' or *'.join(SUFFIXES)}")
     return path
 
 
@@ -122,7 +128,7 @@ def pack_files() -> tuple[Path, ...]:
     found: list[Path] = []
     for place in places:
         if place.is_dir():
-            found += sorted(place.glob(f"*{SUFFIX}"))
+            found += sorted(file for file in place.iterdir() if file.suffix in SUFFIXES)
         elif place.is_file():
             found.append(place)
     return tuple(dict.fromkeys(path.resolve() for path in found))
@@ -171,12 +177,20 @@ def _fault(error: Exception) -> str:
 
 
 # ---------------------------------------------------------------- choice
+Kinship = Literal["own", "kin", "transferred"]
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A schedule and whether it comes from another CPU than the target's."""
+    """A schedule, and what the CPU it was tuned for is to the target's: the same, another one with
+    the same architecture and vector width, or neither."""
 
     schedule: Schedule
-    transferred: bool
+    kinship: Kinship
+
+    @property
+    def transferred(self) -> bool:
+        return self.kinship == "transferred"
 
 
 class Book:
@@ -184,11 +198,11 @@ class Book:
 
     def __init__(self, schedules: Iterable[Schedule], target: Target) -> None:
         self._target = target
+        self._arch, self._cpu = arch_of(target), cpu_of(target)
         self._fitting: dict[str, list[Schedule]] = {}
-        compiler, arch = compiler_version(), arch_of(target)
+        compiler = compiler_version()
         for schedule in schedules:
-            same = schedule.compiler == compiler and schedule.arch == arch
-            if same and schedule.vector_bits <= target.vector_bits:
+            if schedule.compiler == compiler:
                 self._fitting.setdefault(schedule.function, []).append(schedule)
 
     @classmethod
@@ -201,18 +215,26 @@ class Book:
         return cls((s for path in pack_files() for s in read_pack(path)), target)
 
     def find(self, function: str) -> Choice | None:
-        """The schedule tuned on the machine most like the target, with the most trials."""
+        """The schedule tuned for the CPU most like the target's, with the most trials."""
         fitting = self._fitting.get(function)
         if not fitting:
             return None
         best = max(fitting, key=self._merit)
-        return Choice(best, best.cpu != cpu_of(self._target))
+        return Choice(best, self._kinship(best))
+
+    def _kinship(self, schedule: Schedule) -> Kinship:
+        if schedule.arch != self._arch:
+            return "transferred"
+        if schedule.cpu == self._cpu:
+            return "own"
+        return "kin" if schedule.vector_bits == self._target.vector_bits else "transferred"
 
     def _merit(self, schedule: Schedule) -> tuple[Any, ...]:
         return (
-            schedule.cpu == cpu_of(self._target),
+            ("transferred", "kin", "own").index(self._kinship(schedule)),
             schedule.threads == self._target.threads,
-            schedule.vector_bits,
+            schedule.arch == self._arch,
+            -abs(schedule.vector_bits - self._target.vector_bits),
             schedule.wanted,
             -(schedule.us or float("inf")),
         )

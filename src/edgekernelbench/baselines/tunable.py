@@ -24,6 +24,14 @@ class Tunable:
     functions: dict[str, Any]
     note: str = ""
 
+    def shares(self) -> dict[str, float]:
+        """Of each function, the part of the task's work that it has, by a rough estimate."""
+        from edgekernelbench.compilers.tvm.tuning.graph import effort
+
+        efforts = {name: effort(function) for name, function in self.functions.items()}
+        total = sum(efforts.values()) or 1.0
+        return {name: each / total for name, each in efforts.items()}
+
 
 def tunable(materials: Materials, target: Target) -> Tunable | Unavailable:
     """The twin as the compiler imports it, or the canonical program where that cannot be."""

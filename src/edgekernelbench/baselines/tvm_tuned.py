@@ -2,10 +2,10 @@
 
 The ONNX twin as the compiler imports and fuses it (or, where that cannot be, the canonical program
 stage by stage under the same fusion), each loop function with the schedule that MetaSchedule found,
-weights packed outside the timed call as the schedules ask. Nothing is searched
-here: schedules come from packs, and without one the baseline is unavailable. The result is measured
-like any other baseline. A schedule from another CPU is applied and said to be; then the baseline is
-shown and not scored, since a search on this CPU would have found better.
+weights packed outside the timed call as the schedules ask. Nothing is searched here: schedules come
+from packs, and without one the baseline is unavailable. The result is judged and measured like any
+other baseline, where it runs. A schedule that was searched for another kind of CPU is applied and
+said to be; then the baseline is shown and not scored, since a search would have found better.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TvmTunedBaseline:
         choices: Sequence[packs.Choice],
         target: Target,
     ) -> Recipe:
-        foreign = sorted({c.schedule.cpu for c in choices if c.transferred})
+        foreign = any(choice.transferred for choice in choices)
         options = {}
         if task.source == "ONNX twin":
             assert materials.twin is not None
@@ -100,10 +100,21 @@ def _incomplete(missing: list[str], total: int, materials: Materials) -> str:
     return f"no schedule for {len(missing)} of {total} functions ({which}); {_remedy(materials)}"
 
 
-def _route(task: Tunable, choices: Sequence[packs.Choice], foreign: list[str]) -> str:
-    trials = min((c.schedule.wanted for c in choices), default=0)
+def _route(task: Tunable, choices: Sequence[packs.Choice], foreign: bool) -> str:
+    wanted = sorted({c.schedule.wanted for c in choices}) or [0]
+    trials = f"{wanted[0]}" if len(wanted) == 1 else f"{wanted[0]} to {wanted[-1]}"
     route = f"{task.source}, MetaSchedule, {trials} trials a function"
-    return f"{route}, transferred from {', '.join(foreign)}" if foreign else route
+    others = sorted({_origin(c.schedule) for c in choices if c.kinship != "own"})
+    if not others:
+        return route
+    if foreign:
+        return f"{route}, transferred from {', '.join(others)}, unmeasured in the search here"
+    return f"{route}, tuned for {', '.join(others)}"
+
+
+def _origin(schedule: packs.Schedule) -> str:
+    where = "" if schedule.host == schedule.cpu else f" on {schedule.host}"
+    return f"{schedule.arch} {schedule.cpu}{where}"
 
 
 def _notes(task: Tunable, choices: Sequence[packs.Choice], target: Target) -> tuple[str, ...]:
@@ -113,6 +124,9 @@ def _notes(task: Tunable, choices: Sequence[packs.Choice], target: Target) -> tu
         for c in choices
         if c.schedule.trace is None
     ]
+    unchecked = [c.schedule.name for c in choices if c.schedule.trace and not c.schedule.checked]
+    if unchecked:
+        notes.append(f"results not compared when tuned: {', '.join(unchecked)}")
     others = sorted({c.schedule.threads for c in choices} - {target.threads})
     notes += [f"tuned with {n} threads, run with {target.threads}" for n in others]
     guides = {c.schedule.guide for c in choices if c.schedule.trials > 1}

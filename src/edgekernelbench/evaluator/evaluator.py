@@ -14,7 +14,6 @@ from edgekernelbench.evaluator.contestant import Contestant, Program
 from edgekernelbench.evaluator.forkserver import ForkServer
 from edgekernelbench.evaluator.machinery import Machinery, machinery
 from edgekernelbench.evaluator.model import Evaluation
-from edgekernelbench.evaluator.placement import choose_cores
 from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.session import TaskSession
 from edgekernelbench.evaluator.settings import EvalSettings
@@ -22,6 +21,7 @@ from edgekernelbench.evaluator.task import EvalTask, ports
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks, load_peaks
+from edgekernelbench.targets.placement import choose_cores
 
 _LOG_BYTES = 1 << 20
 _PEAK_MEASUREMENTS = 3

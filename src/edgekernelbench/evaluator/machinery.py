@@ -57,7 +57,7 @@ def machinery(threads: int) -> Machinery:
     run_env = {
         "TVM_NUM_THREADS": str(threads),
         "TVM_THREAD_POOL_SPIN_COUNT": str(spin_count()),
-        "TVM_BIND_THREADS": "0",  # see `placement`
+        "TVM_BIND_THREADS": "0",  # see `targets.placement`
     } | HUGE_PAGES
     return Machinery(
         servers={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,8 @@ def fuse(module: tvm.IRModule, target: Any) -> tvm.IRModule:
 
 def functions(module: tvm.IRModule) -> dict[str, RNode]:
     """The loop functions of a module, by name and in a fixed order."""
-    found = {str(v.name_hint): f for v, f in module.functions.items()}
+    parts: Any = module
+    found = {str(v.name_hint): f for v, f in parts.functions.items()}
     return {n: found[n] for n in sorted(found) if type(found[n]).__name__ == "PrimFunc"}
 
 
@@ -109,3 +111,24 @@ def key(function: RNode) -> str:
 
     hashed = tvm_ffi.structural_hash(standalone(function)["main"], map_free_vars=True)
     return f"{hashed % (1 << 64):016x}"
+
+
+_OPERATIONS_PER_BYTE = 4.0
+"""What a CPU core computes while a byte comes from memory, roughly; it only ranks functions."""
+
+
+def effort(function: RNode) -> float:
+    """Roughly what a well scheduled function costs, in operations: its own, and its arguments'
+    way from and to memory."""
+    from tvm.s_tir.analysis import estimate_tir_flops
+
+    try:
+        operations = float(estimate_tir_flops(standalone(function)))
+    except Exception:  # of no common base; it counts no loops that depend on data
+        operations = 0.0
+    moved = sum(_bytes(buffer) for buffer in function.params)
+    return operations + _OPERATIONS_PER_BYTE * moved
+
+
+def _bytes(buffer: RNode) -> int:
+    return math.prod(int(n) for n in buffer.shape) * np.dtype(str(buffer.dtype)).itemsize

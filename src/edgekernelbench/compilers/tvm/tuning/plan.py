@@ -108,8 +108,8 @@ class Planner:
         results = value if isinstance(value, tuple) else (value,)
         renamed: dict[str, str] = {}
         for name, result in zip(outputs, results, strict=True):
-            taken = result is None or result.name in renamed
-            if taken or result.name not in self._spaces or result.name in self._early:
+            made = isinstance(result, Operand) and result.name in self._spaces
+            if not made or result.name in renamed or result.name in self._early:
                 raise Refused(f"no function of its own writes output {name}")
             renamed[result.name] = f"output.{name}"
         return renamed
@@ -131,6 +131,12 @@ class Planner:
                 return self._call(value)
         raise Refused(f"a graph with {type(value).__name__}")
 
+    def _array(self, value: RNode) -> Operand:
+        found = self._value(value)
+        if not isinstance(found, Operand):
+            raise Refused("an argument that is no array")
+        return found
+
     def _baked(self, array: Any) -> Operand:
         name = f"baked.{len(self.baked)}"
         self.baked[name] = array
@@ -143,9 +149,7 @@ class Planner:
             raise Refused(f"operator {name.removeprefix('relax.')} is no loop function")
         if len(call.args) != 2:
             raise Refused("a call with symbolic arguments")
-        given = tuple(self._value(item) for item in call.args[1].fields)
-        if any(not isinstance(operand, Operand) for operand in given):
-            raise Refused("an argument that is no array")
+        given = [self._array(item) for item in call.args[1].fields]
         made_type = call.ty_args[0]
         single = type(made_type).__name__ != "TupleType"
         types = (made_type,) if single else tuple(made_type.fields)

@@ -11,18 +11,21 @@ import contextlib
 import importlib.util
 import json
 import logging
-import os
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from edgekernelbench.compilers.tvm.lift.model import last_line
-from edgekernelbench.compilers.tvm.tuning.graph import standalone
-from edgekernelbench.compilers.tvm.tuning.measure import candidate_of, measure
+from edgekernelbench.compilers.tvm.tuning.measure import Bench, candidate_of, measure
 
 BATCH = 16
+_POPULATION = 128
+_GENERATIONS = 4
+_WARM_UP = 16
+"""Trials before the model's word counts; TVM's own choice, 100, is for far longer searches."""
 _RULES = "llvm"
 _EMPTY_BATCHES = 2
 """Batches without a new candidate after which there are taken to be no others."""
@@ -47,72 +50,95 @@ def cost_model_name() -> str:
 
 
 def tune(
-    function: Any, target: Any, threads: int, trials: int, earlier: Sequence[Trial], heard: Heard
+    module: Any,
+    bench: Bench,
+    trials: int,
+    earlier: Sequence[Trial],
+    heard: Heard,
+    deadline: float = float("inf"),
 ) -> int:
-    """Searches for schedules of a loop function.
+    """Searches for schedules of the loop function ``main`` of a module.
 
     Args:
-        target: a TVM target with the number of its cores.
-        threads: threads that candidates run on.
         trials: candidates to measure, those of ``earlier`` not counted.
         earlier: of a search that was stopped; it goes on from them.
         heard: is told each batch as soon as it is measured.
+        deadline: by `time.monotonic`; no batch begins after it.
 
     Returns:
-        Candidates measured; fewer than ``trials`` when there are no others.
+        Candidates measured; fewer than ``trials`` when there are no others, or no time.
 
     Raises:
         ValueError: the compiler has no schedules for the function.
     """
-    search = _Search(standalone(function), target, trials, 1 + len(earlier))
+    search = _Search(module, bench, trials, 1 + len(earlier))
+    best = _least(earlier)
     try:
         search.begin(earlier)
-        return _batches(search, target, threads, heard)
+        return _batches(search, bench, best, heard, deadline)
     finally:
         search.end()
 
 
-def _batches(search: _Search, target: Any, threads: int, heard: Heard) -> int:
+def _batches(
+    search: _Search, bench: Bench, best: float | None, heard: Heard, deadline: float
+) -> int:
     count, empty = 0, 0
-    while empty < _EMPTY_BATCHES and (batch := search.next_batch()) is not None:
+    while empty < _EMPTY_BATCHES and time.monotonic() < deadline:
+        batch = search.next_batch()
+        if batch is None:
+            break
         empty = 0 if batch else empty + 1
-        outcomes = measure([candidate_of(c.sch.mod) for c in batch], target, threads)
+        outcomes = measure([candidate_of(c.sch.mod) for c in batch], bench, best)
         trials = [
-            Trial(_as_json(candidate.sch.trace), outcome.value, outcome.error)
+            Trial(as_json(candidate.sch.trace), outcome.value, outcome.error)
             for candidate, outcome in zip(batch, outcomes, strict=True)
         ]
         search.learn(batch, trials)
         if trials:
             heard(trials)
+        best = _least([*trials, *([] if best is None else [Trial(None, best)])])
         count += len(trials)
     return count
+
+
+def _least(trials: Sequence[Trial]) -> float | None:
+    return min((t.us for t in trials if t.us is not None), default=None)
 
 
 class _Search:
     """TVM's objects behind one search."""
 
-    def __init__(self, module: Any, target: Any, trials: int, seed: int) -> None:
+    def __init__(self, module: Any, bench: Bench, trials: int, seed: int) -> None:
         from tvm.s_tir import meta_schedule as ms
 
-        self._ms = ms
+        self._ms: Any = ms
         self._trials = trials
         self._module = module
-        self._target = target
-        rules = {"sch_rules": _RULES, "postprocs": _RULES, "mutator_probs": _RULES}
-        population = max(64, min(512, 4 * trials))
+        self._target = bench.target
+        self._threads = len(bench.slot.others)
+        rules: dict[str, Any] = dict.fromkeys(("sch_rules", "postprocs", "mutator_probs"), _RULES)
         with _without_intrinsics():
             self._context = ms.TuneContext(
                 mod=module,
-                target=target,
+                target=bench.target,
                 space_generator=ms.space_generator.PostOrderApply(**rules),
-                search_strategy=ms.search_strategy.EvolutionarySearch(population_size=population),
-                num_threads=os.cpu_count() or 1,
+                search_strategy=ms.search_strategy.EvolutionarySearch(
+                    population_size=_POPULATION, genetic_num_iters=_GENERATIONS
+                ),
+                num_threads=self._threads,
                 rand_state=seed,
                 logger=_silent_logger(),
             )
         self._database = ms.database.MemoryDatabase()
         self._workload = self._database.commit_workload(module)
-        self._model = _cost_model(ms)
+        self._model = self._cost_model()
+
+    def _cost_model(self) -> Any:
+        models = self._ms.cost_model
+        if cost_model_name() == "random":
+            return models.RandomModel()
+        return models.XGBModel(num_warmup_samples=_WARM_UP, num_tuning_cores=self._threads)
 
     def begin(self, earlier: Sequence[Trial]) -> None:
         try:
@@ -159,12 +185,6 @@ class _Search:
             self._context.post_tuning()
 
 
-def _cost_model(ms: Any) -> Any:
-    if cost_model_name() == "xgb":
-        return ms.cost_model.XGBModel(num_tuning_cores=os.cpu_count() or 1)
-    return ms.cost_model.RandomModel()
-
-
 @contextlib.contextmanager
 def _without_intrinsics() -> Iterator[None]:
     """Lets a context be made without registering all tensor intrinsics of all devices, which takes
@@ -186,8 +206,8 @@ def _silent_logger() -> logging.Logger:
 
 
 # ---------------------------------------------------------------- traces
-def _as_json(trace: Any) -> Any:
-    """Plain lists, numbers and texts."""
+def as_json(trace: Any) -> Any:
+    """A `tvm.s_tir.schedule.Trace` as plain lists, numbers and texts."""
     return json.loads(json.dumps(trace.as_json(), default=_plain))
 
 

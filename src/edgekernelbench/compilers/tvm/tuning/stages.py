@@ -59,12 +59,14 @@ def _module(
     builder = relax.BlockBuilder()
     values: dict[str, Any] = {}
     for tensor in (*inputs, *consts):
-        kind = relax.TensorType(tensor.shape, tvm_dtype(tensor.dtype))
+        shape: Any = tensor.shape
+        kind = relax.TensorType(shape, tvm_dtype(tensor.dtype))
         values[tensor.name] = relax.Var(_plain(tensor.name), kind)
     params = list(values.values())
     for table in program.tables:
         values[table.tensor.name] = relax.const(table.array(), tvm_dtype(table.tensor.dtype))
-    with builder.function("main", params, attrs={"num_input": len(inputs)}):
+    attrs: Any = {"num_input": len(inputs)}
+    with builder.function("main", params, attrs=attrs):
         with builder.dataflow():
             for stage in _stages(program):
                 values[stage.tensor.name] = _emit(builder, stage, values)
