@@ -174,7 +174,7 @@ def test_availability() -> None:
 
 
 # ---------------------------------------------------------------- the whole way
-SMALL = ("batch_matmul_nt__01", "relu_linear_attention__01")
+SMALL = ("softmax_last__02", "batch_matmul_nt__01")
 
 
 def tune(pack: Path, *options: str) -> list[str]:
@@ -258,13 +258,32 @@ def test_one_of_another_kind_is_shown_only(own_pack: Path, tmp_path: Path) -> No
 
 
 def test_a_wrong_program_is_noticed_and_said(own_pack: Path, tmp_path: Path) -> None:
-    """All its first blocks compute in eight bits."""
-    wrong = []
-    for schedule in packs.read_pack(own_pack):
-        assert schedule.trace is not None and schedule.trace[0][0][0] == "GetSBlock"
-        steps, decisions = schedule.trace
-        spoil = ["UnsafeSetDType", [steps[0][3][0]], [0, "int8"], []]
-        wrong.append(schedule.model_copy(update={"trace": [[*steps, spoil], decisions]}))
-    found = evaluated(wrong, tmp_path)
+    """Its exponentials are kept in eight bits."""
+    steps = [
+        ["GetSBlock", [], ["T_softmax_exp", "main"], ["b0"]],
+        ["UnsafeSetDType", ["b0"], [0, "int8"], []],
+    ]
+    found = evaluated(changed(own_pack, trace=[steps, []]), tmp_path)
     assert found.status == "wrong_result" and found.message, found
     assert found.median_us is None
+
+
+def test_a_schedule_of_another_cpu_is_code_for_this_one(own_pack: Path) -> None:
+    """Functions have the same keys for every target, and traces ask for nothing of a CPU's own."""
+    import tvm
+
+    from edgekernelbench.baselines.tunable import Tunable, tunable
+    from edgekernelbench.compilers.tvm.build import tvm_target
+    from edgekernelbench.compilers.tvm.tuning import graph, search
+
+    changes = {"mcpu": "cortex-a76", "mtriple": "aarch64-linux-gnu", "vector_bits": 128}
+    arm = host_target().model_copy(update=changes)
+    book = packs.Book(packs.read_pack(own_pack), arm)
+    for name in SMALL:
+        task = tunable(materials(SUITE[name]), arm)
+        assert isinstance(task, Tunable), task
+        for function in task.functions.values():
+            choice = book.find(graph.key(function))
+            assert choice is not None and choice.kinship == "transferred"
+            made = search.replay(choice.schedule.trace, graph.standalone(function)).mod
+            assert tvm.tirx.build(made, tvm_target(arm)) is not None

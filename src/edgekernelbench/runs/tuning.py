@@ -223,6 +223,8 @@ class _Foreman:
             for errand in plan:
                 wanted[errand.function] = max(wanted.get(errand.function, 0), errand.wanted)
         lacking = {f: n for f, n in wanted.items() if self._lacks(f, n)}
+        for function in wanted.keys() - lacking.keys():
+            self._pack.finished(function)  # a run that was killed may have left its trials
         self._plans.sort(key=lambda item: sum(lacking.get(e.function, 0) for e in item[1]))
         ordered: dict[str, Errand] = {}
         for task, plan in self._plans:

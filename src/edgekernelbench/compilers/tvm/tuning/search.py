@@ -22,8 +22,8 @@ from edgekernelbench.compilers.tvm.lift.model import last_line
 from edgekernelbench.compilers.tvm.tuning.measure import Bench, candidate_of, measure
 
 BATCH = 16
-_POPULATION = 128
-_GENERATIONS = 4
+_POPULATION = 64
+_GENERATIONS = 3
 _WARM_UP = 16
 """Trials before the model's word counts; TVM's own choice, 100, is for far longer searches."""
 _RULES = "llvm"
@@ -123,9 +123,7 @@ class _Search:
                 mod=module,
                 target=bench.target,
                 space_generator=ms.space_generator.PostOrderApply(**rules),
-                search_strategy=ms.search_strategy.EvolutionarySearch(
-                    population_size=_POPULATION, genetic_num_iters=_GENERATIONS
-                ),
+                search_strategy=_strategy(ms, min(_POPULATION, 4 * trials)),
                 num_threads=self._threads,
                 rand_state=seed,
                 logger=_silent_logger(),
@@ -183,6 +181,14 @@ class _Search:
     def end(self) -> None:
         with contextlib.suppress(Exception):  # it complains when the search never began
             self._context.post_tuning()
+
+
+def _strategy(ms: Any, population: int) -> Any:
+    return ms.search_strategy.EvolutionarySearch(
+        population_size=population,
+        init_min_unmeasured=population // 2,
+        genetic_num_iters=_GENERATIONS,
+    )
 
 
 @contextlib.contextmanager
