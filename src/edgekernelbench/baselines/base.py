@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.targets.model import Target
 
-RunnerKind = Literal["tvm-library", "relax", "ort"]
+RunnerKind = Literal["tvm-library", "tvm-plan", "relax", "ort"]
 
 
 class Port(BaseModel):
@@ -74,6 +74,7 @@ class Recipe(BaseModel):
         route: what it was built from, for the record (``ONNX twin``, ``canonical program``).
         notes: for the record, such as parts of the twin that took another way.
         wants_twin: `Runner.bind` is to be given the twin of the constants it is given.
+        scored: False takes this build out of ``best`` though the baseline may be it.
         options: for the runner alone.
         other: another build of the same baseline, in the folder ``OTHER`` beside this one, that
             takes its place when this one's result turns out wrong.
@@ -87,6 +88,7 @@ class Recipe(BaseModel):
     route: str
     notes: tuple[str, ...] = ()
     wants_twin: bool = False
+    scored: bool | None = None
     options: dict[str, Any] = {}
     other: Recipe | None = None
 
@@ -122,6 +124,14 @@ class Baseline(Protocol):
         raised is recorded as a failed baseline.
         """
         ...
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A baseline whose builds depend on files of the user's: what they hold is part of the cache
+    key, so that a build is made anew when they change."""
+
+    def files(self) -> tuple[Path, ...]: ...
 
 
 class Runner(Protocol):

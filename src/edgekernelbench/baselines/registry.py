@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 BASELINES: dict[str, str] = {
     "tvm": "edgekernelbench.baselines.tvm",
     "tvm-raw": "edgekernelbench.baselines.tvm_raw",
+    "tvm-tuned": "edgekernelbench.baselines.tvm_tuned",
     "ort": "edgekernelbench.baselines.ort",
 }
 """Name to module (or ``module:thing``), imported on use."""

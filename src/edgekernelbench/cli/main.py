@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from edgekernelbench.cli import check, devices, evaluate, explain, run, score, suite
+from edgekernelbench.cli import baseline, check, devices, evaluate, explain, run, score, suite
 from edgekernelbench.cli.common import err, fail
 from edgekernelbench.errors import UsageError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.add_typer(suite.app, name="suite")
 app.add_typer(devices.app, name="devices")
+app.add_typer(baseline.app, name="baseline")
 app.command("check")(check.check)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)

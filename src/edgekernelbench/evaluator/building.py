@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 import edgekernelbench
-from edgekernelbench.baselines.base import Materials, Recipe, Unavailable
+from edgekernelbench.baselines.base import Materials, ReadsFiles, Recipe, Unavailable
 from edgekernelbench.baselines.registry import load_baseline
 from edgekernelbench.compilers.base import Manifest
 from edgekernelbench.evaluator.buildchild import (
@@ -130,8 +130,9 @@ class Builder:
             ChildLost: when the compile child gives no usable answer.
         """
         module = self._machinery.baselines[name]
-        version = load_baseline(module).version
-        key = cache_key(name, version, materials, self._target)
+        baseline = load_baseline(module)
+        files = baseline.files() if isinstance(baseline, ReadsFiles) else ()
+        key = cache_key(name, baseline.version, materials, self._target, files)
         folder = self._cache / "baselines" / key
         found = _read_cached(folder)
         if found is not None:
@@ -205,7 +206,9 @@ def fits(manifest: Manifest, interface: Interface) -> str:
 
 
 # ---------------------------------------------------------------- cache
-def cache_key(name: str, version: int, materials: Materials, target: Target) -> str:
+def cache_key(
+    name: str, version: int, materials: Materials, target: Target, files: tuple[Path, ...] = ()
+) -> str:
     """SHA-256 (hex) over all that decides how a baseline comes out."""
     described = {
         "baseline": name,
@@ -216,6 +219,8 @@ def cache_key(name: str, version: int, materials: Materials, target: Target) -> 
         "materials": materials.model_dump(mode="json", exclude={"twin"}),
         "twin": None if materials.twin is None else hashlib.sha256(materials.twin).hexdigest(),
     }
+    if files:
+        described["files"] = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 

@@ -14,7 +14,6 @@ from edgekernelbench.evaluator.contestant import Contestant, Program
 from edgekernelbench.evaluator.forkserver import ForkServer
 from edgekernelbench.evaluator.machinery import Machinery, machinery
 from edgekernelbench.evaluator.model import Evaluation
-from edgekernelbench.evaluator.placement import choose_cores
 from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.session import TaskSession
 from edgekernelbench.evaluator.settings import EvalSettings
@@ -22,6 +21,7 @@ from edgekernelbench.evaluator.task import EvalTask, ports
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks, load_peaks
+from edgekernelbench.targets.placement import choose_cores
 
 _LOG_BYTES = 1 << 20
 _PEAK_MEASUREMENTS = 3
@@ -78,7 +78,7 @@ class Evaluator:
         )
         self.canary = Canary(self)
         # One object, so that a thread that holds the lock may take it again.
-        self._lock = FileLock(self.cache_dir / "locks" / f"{target.name}.lock")
+        self._lock = device_lock(target, self.cache_dir)
         self._measures_peaks = machinery is None and self.settings.roofline
         self._peaks = load_peaks(self.target) if self._measures_peaks else None
         self._peak_measurements = 0
@@ -112,7 +112,6 @@ class Evaluator:
     # ------------------------------------------------------------ for sessions
     def device_lock(self) -> FileLock:
         """Held by whoever compiles for or runs on the target."""
-        Path(self._lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
         return self._lock
 
     def peaks(self) -> Peaks | None:
@@ -175,6 +174,13 @@ class Evaluator:
 
 
 _machinery = machinery
+
+
+def device_lock(target: Target, cache_dir: Path | None = None) -> FileLock:
+    """Held by whoever compiles for or runs on a target, in every process with that cache."""
+    folder = (cache_dir or default_cache()) / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder / f"{target.name}.lock")
 
 
 def default_cache() -> Path:

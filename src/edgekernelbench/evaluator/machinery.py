@@ -50,23 +50,27 @@ class Machinery:
 
 def machinery(threads: int) -> Machinery:
     """TVM for kernels, the registered baselines, ``threads`` cores for every contestant."""
+    from edgekernelbench.baselines.packs import PACKS_VARIABLE, pack_places
     from edgekernelbench.baselines.registry import BASELINES
 
     here = "edgekernelbench.evaluator.preload"
     run_env = {
         "TVM_NUM_THREADS": str(threads),
         "TVM_THREAD_POOL_SPIN_COUNT": str(spin_count()),
-        "TVM_BIND_THREADS": "0",  # see `placement`
+        "TVM_BIND_THREADS": "0",  # see `targets.placement`
     } | HUGE_PAGES
     return Machinery(
         servers={
-            "compile": ServerSpec("compile", (f"{here}:compile_side",), {}),
+            "compile": ServerSpec(
+                "compile", (f"{here}:compile_side",), {PACKS_VARIABLE: pack_places()}
+            ),
             "run": ServerSpec("run", (f"{here}:run_side",), run_env),
             "ort": ServerSpec("ort", (f"{here}:ort_side",), HUGE_PAGES),
         },
         compiler="edgekernelbench.compilers.tvm:TvmCompiler",
         runners={
             "tvm-library": RunnerPlug("run", "edgekernelbench.evaluator.runners:tvm_library"),
+            "tvm-plan": RunnerPlug("run", "edgekernelbench.evaluator.runners:tvm_plan"),
             "relax": RunnerPlug("run", "edgekernelbench.evaluator.runners:relax"),
             "ort": RunnerPlug("ort", "edgekernelbench.baselines.ort:OrtRunner"),
         },

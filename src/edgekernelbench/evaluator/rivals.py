@@ -114,6 +114,7 @@ class Rivals:
             return
         recipe, name = built.recipe, rival.name
         rival.route, rival.notes = recipe.route, recipe.notes
+        rival.scored = rival.scored and recipe.scored is not False
         rival.contestant = self._replicas(name, recipe, built.folder)
         other = recipe.other
         if other is not None:

@@ -24,8 +24,8 @@ from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.baselines.base import Runner
 from edgekernelbench.evaluator import wire
-from edgekernelbench.evaluator.placement import Spreader
 from edgekernelbench.evaluator.regions import Arena, Layout, fill, read_only, writable
+from edgekernelbench.targets.placement import Spreader
 
 RunnerFactory = Callable[[Path, dict[str, Any]], Runner]
 

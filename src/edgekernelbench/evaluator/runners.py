@@ -46,6 +46,35 @@ def tvm_library(folder: Path, options: Mapping[str, Any]) -> Runner:
     return TvmLibrary(folder, options.get("baked"))
 
 
+class TvmPlan:
+    """A plan that `compilers.tvm.tuning.build` wrote. ``baked``: see `TvmLibrary`."""
+
+    def __init__(self, folder: Path, baked: Mapping[str, str] | None = None) -> None:
+        from edgekernelbench.compilers.tvm.tuning.execute import LoadedPlan
+
+        self._plan = LoadedPlan(folder)
+        self._baked = baked
+
+    def bind(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        consts: Mapping[str, np.ndarray],
+        outputs: Mapping[str, np.ndarray],
+        twin: bytes | None,
+    ) -> Callable[[], None]:
+        if self._baked is not None:
+            if twin is None:
+                raise ValueError("the plan's constants are those of the twin")
+            consts = initializers(twin)
+            check_baked(consts, self._baked)
+        return self._plan.bind(inputs, consts, outputs)
+
+
+def tvm_plan(folder: Path, options: Mapping[str, Any]) -> Runner:
+    """Runner factory. Options: see `TvmPlan`."""
+    return TvmPlan(folder, options.get("baked"))
+
+
 class RelaxModel:
     """A model that `compilers.tvm.relax_build` built. ``baked``: see `TvmLibrary`."""
 

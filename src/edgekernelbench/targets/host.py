@@ -17,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Target
 
 _VECTOR_FLAGS = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("asimd", 128), ("neon", 128))
@@ -65,10 +66,15 @@ def physical_cores(cpus: set[int]) -> int:
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
         core = _read(topology / "core_id").strip() or str(cpu)
         packages.add((_read(topology / "physical_package_id").strip(), core))
+    return max(1, min(len(packages), core_quota() or len(packages)))
+
+
+def core_quota() -> int | None:
+    """Cores' worth of time that the container's quota allows, at least 1; None without a quota."""
     quota = _read(Path("/sys/fs/cgroup/cpu.max")).split()
     if len(quota) == 2 and quota[0].isdigit() and quota[1].isdigit():
-        return max(1, min(len(packages), int(quota[0]) // int(quota[1])))
-    return max(1, len(packages))
+        return max(1, int(quota[0]) // int(quota[1]))
+    return None
 
 
 def cache_sizes(cpu: int) -> tuple[int, ...]:
@@ -90,7 +96,26 @@ def memory_bytes() -> int:
     return min(total, int(limit)) if limit.isdigit() else total
 
 
-# ------------------------------------------------------------------ LLVM's name of the CPU
+def host_as(mcpu: str) -> Target:
+    """This host with code for another CPU of its architecture (``x86-64-v3``): what that has and
+    this host has not cannot be run here.
+
+    Raises:
+        UsageError: LLVM knows no such CPU, or its vectors are wider than this host's.
+    """
+    host = host_target()
+    bits = _llvm_vector_bits(mcpu)
+    if bits is None:
+        raise UsageError(f"LLVM knows no CPU {mcpu!r} here", f"this host is {host.mcpu}")
+    if bits > host.vector_bits:
+        raise UsageError(
+            f"{mcpu} has vectors of {bits} bits, and this host of {host.vector_bits}",
+            "name a CPU whose code runs here",
+        )
+    return host.model_copy(update={"mcpu": mcpu, "vector_bits": bits})
+
+
+# ------------------------------------------------------------------ what LLVM says
 _ASK = """
 import sys
 sys.modules["torch"] = None
@@ -118,11 +143,35 @@ def llvm_cpu_name(cpuinfo: str) -> str | None:
 
 
 def _ask_llvm() -> str | None:
+    word = _last_word(_ASK)
+    return None if word == "generic" else word
+
+
+_ASK_BITS = """
+import sys
+sys.modules["torch"] = None
+from tvm.target import Target, codegen
+assert codegen.llvm_is_valid_cpu(sys.argv[1], codegen.llvm_get_system_triple())
+target = Target({"kind": "llvm", "mcpu": sys.argv[1]})
+bits = [n for f, n in (("avx512f", 512), ("avx", 256)) if codegen.llvm_cpu_has_features(f, target)]
+print(bits[0] if bits else 128)
+"""
+
+
+def _llvm_vector_bits(mcpu: str) -> int | None:
+    """SIMD width of a CPU by name; None if LLVM knows none of that name."""
+    word = _last_word(_ASK_BITS, mcpu)
+    return int(word) if word and word.isdigit() else None
+
+
+def _last_word(script: str, *arguments: str) -> str | None:
+    """What a script that uses TVM prints last; None if it fails. Importing TVM here is slow."""
     done = subprocess.run(
-        [sys.executable, "-c", _ASK], capture_output=True, text=True, timeout=120, check=False
-    )
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
     words = done.stdout.split()
-    return words[-1] if done.returncode == 0 and words and words[-1] != "generic" else None
+    return words[-1] if done.returncode == 0 and words else None
 
 
 def cache_folder() -> Path:

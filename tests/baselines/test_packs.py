@@ -1,0 +1,169 @@
+"""Schedule packs: files, and which schedule fits a target."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgekernelbench.baselines import packs
+from edgekernelbench.baselines.listing import listing
+from edgekernelbench.baselines.packs import Book, Schedule
+from edgekernelbench.baselines.tuning import open_pack
+from edgekernelbench.errors import UsageError
+from edgekernelbench.targets.host import host_target
+from edgekernelbench.targets.model import Target
+
+TARGET = host_target().model_copy(update={"mcpu": "znver3", "vector_bits": 256, "threads": 2})
+
+
+def schedule(**changes: Any) -> Schedule:
+    values: dict[str, Any] = {
+        "function": "0123456789abcdef",
+        "name": "matmul",
+        "workload": "matmul__01",
+        "arch": packs.arch_of(TARGET),
+        "cpu": "znver3",
+        "host": "znver3",
+        "vector_bits": 256,
+        "threads": 2,
+        "compiler": packs.compiler_version(),
+        "trials": 8,
+        "wanted": 8,
+        "guide": "random",
+        "us": 12.5,
+        "trace": [[["GetSBlock", [], ["C", "main"], ["b0"]]], [[0, [4, 8]], [1, 0.5]]],
+    }
+    return Schedule(**(values | changes))
+
+
+def write(path: Path, *schedules: Schedule) -> Path:
+    path.write_text("".join(s.model_dump_json() + "\n" for s in schedules))
+    return path
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    kept = (schedule(), schedule(threads=4), schedule(trace=None, us=None, reason="nothing ran"))
+    path = tmp_path / "a.jsonl"
+    with open_pack(path, TARGET) as pack:
+        for one in kept:
+            pack.add(one)
+    assert packs.read_pack(path) == (kept[2], kept[1])  # a later line of the same identity counts
+    with open_pack(path, TARGET) as pack:
+        assert pack.known("0123456789abcdef") == kept[2]
+        assert pack.known("0" * 16) is None
+
+
+def test_an_unfinished_last_line_is_passed_over_and_cut(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", schedule())
+    with path.open("a") as file:
+        file.write('{"version": 1, "funct')
+    assert packs.read_pack(path) == (schedule(),)
+    with open_pack(path, TARGET) as pack:
+        pack.add(schedule(threads=4))
+    assert packs.read_pack(path) == (schedule(), schedule(threads=4))
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("no json", "Invalid JSON"),
+        ("[]", "object"),
+        ('{"version": 2}', "version"),
+        (schedule().model_dump_json().replace("0123456789abcdef", "xyz"), "function"),
+        (schedule().model_dump_json()[:-1] + ', "more": 1}', "more"),
+        ("[" * 100_000, ""),
+        ("\xff", ""),
+    ],
+)
+def test_a_malformed_pack_is_refused(line: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    text = schedule().model_dump_json() + "\n" + line + "\n"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError) as caught:
+        packs.read_pack(path)
+    assert caught.value.message.startswith(f"{path}:2: no schedule of a pack")
+    assert told in caught.value.message
+    assert "ekb baseline tune" in caught.value.help
+
+
+def test_a_pack_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        packs.read_pack(tmp_path / "absent.jsonl")
+
+
+def test_two_processes_do_not_write_one_pack(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with (
+        open_pack(path, TARGET),
+        pytest.raises(UsageError, match="another process"),
+        open_pack(path, TARGET),
+    ):
+        pass
+
+
+def test_where_packs_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    one, other = write(folder / "b.json"), write(tmp_path / "a.jsonl")
+    write(folder / "notes.txt")
+    places = (folder, other, tmp_path / "absent", folder)
+    monkeypatch.setenv(packs.PACKS_VARIABLE, os.pathsep.join(map(str, places)))
+    assert packs.pack_files()[-2:] == (one.resolve(), other.resolve())
+    monkeypatch.delenv(packs.PACKS_VARIABLE)
+    monkeypatch.setenv("EDGEKERNELBENCH_HOME", str(tmp_path))
+    assert packs.user_folder() == tmp_path / "packs"
+
+
+# ---------------------------------------------------------------- choice
+FUNCTION = "0123456789abcdef"
+
+
+def choice(*given: Schedule, target: Target = TARGET) -> tuple[Schedule, str] | None:
+    found = [Book(order, target).find(FUNCTION) for order in (given, given[::-1])]
+    assert found[0] == found[1]
+    return None if found[0] is None else (found[0].schedule, found[0].kinship)
+
+
+def test_nothing_fits() -> None:
+    assert choice(schedule(compiler="0.1"), schedule(function="f" * 16)) is None
+
+
+def test_the_nearest_cpu_is_chosen() -> None:
+    own, kin = schedule(), schedule(cpu="haswell", wanted=512, us=1.0)
+    wide, narrow = schedule(cpu="skylake", vector_bits=512), schedule(cpu="k8", vector_bits=128)
+    foreign = schedule(arch="riscv64", cpu="u74", vector_bits=256, wanted=512)
+    assert choice(foreign, wide, kin, own) == (own, "own")
+    assert choice(foreign, wide, kin) == (kin, "kin")
+    assert choice(foreign, wide) == (wide, "transferred")
+    assert choice(narrow, wide) == (narrow, "transferred")
+    assert choice(foreign) == (foreign, "transferred")
+
+
+def test_threads_and_trials_decide_between_schedules_of_one_cpu() -> None:
+    threads, longer = schedule(threads=4, wanted=512), schedule(wanted=64, us=13.0)
+    assert choice(threads, schedule(), longer) == (longer, "own")
+
+
+def test_features_of_a_profile_are_part_of_its_name() -> None:
+    changed = TARGET.model_copy(update={"mattr": ("-fma",)})
+    assert choice(schedule(), target=changed) == (schedule(), "kin")
+
+
+def test_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = (
+        schedule(),
+        schedule(function="1" * 16, cpu="haswell"),
+        schedule(function="2" * 16, arch="aarch64"),
+        schedule(compiler="0.1"),
+    )
+    path = write(tmp_path / "a.jsonl", *mine)
+    monkeypatch.setenv(packs.PACKS_VARIABLE, str(path))
+    found = listing(TARGET)
+    row = next(row for row in found.packs if row.path == str(path.resolve()))
+    assert (row.schedules, row.own, row.kin, row.transferred, row.useless) == (4, 1, 1, 1, 1)
+    names = {row.name: row.scored for row in found.baselines}
+    assert names["tvm-tuned"] and not names["tvm-raw"]
+    assert all(row.summary.endswith(".") for row in found.baselines)
