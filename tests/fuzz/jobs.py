@@ -1,0 +1,242 @@
+"""What is fuzzed: the parser, whole programs, programs with schedule and memory layers."""
+
+from __future__ import annotations
+
+import functools
+import random
+import signal
+from pathlib import Path
+
+import numpy as np
+
+from edgekernelbench.ir import core
+from edgekernelbench.ir.check import Checked, check_text
+from edgekernelbench.ir.diagnostics import Diagnostic, render
+from edgekernelbench.ir.edit import with_layers
+from edgekernelbench.ir.elaborate import elaborate
+from edgekernelbench.ir.parse import parse
+from edgekernelbench.ir.printer import print_kernel
+from tests.fuzz import programs
+from tests.fuzz.corpus import valid_texts
+from tests.fuzz.engine import MEMORY_BYTES, Finding, Job, peak_bytes
+from tests.fuzz.texts import mutated, parser_input
+
+HANG_S = 2.0
+COMPILE_S = 60.0
+
+
+def check_told(diagnostics: tuple[Diagnostic, ...], text: str) -> None:
+    """Errors must point into the text, say something, and be printable.
+
+    Raises:
+        Finding: one of them does not.
+    """
+    for diagnostic in diagnostics:
+        span = diagnostic.span
+        if span is not None and not 0 <= span.start <= span.end <= len(text):
+            raise Finding(f"{diagnostic.rule.code} points outside the text", str(span))
+        if not diagnostic.message.strip():
+            raise Finding(f"{diagnostic.rule.code} says nothing")
+        render(diagnostic, text)
+
+
+class ParserJob:
+    """Any text: parsed, or refused with errors that can be shown."""
+
+    name = "parser"
+    batch = 5000
+    cpu_s = HANG_S
+    memory_bytes: int | None = MEMORY_BYTES
+
+    def prepare(self) -> None:
+        parse("")
+
+    def text(self, seed: int) -> str:
+        return parser_input(seed)
+
+    def check(self, text: str, seed: int) -> str:
+        parsed = parse(text)
+        check_told(parsed.diagnostics, text)
+        if parsed.kernel is None:
+            if not any(d.severity == "error" for d in parsed.diagnostics):
+                raise Finding("refused without an error")
+            return "refused"
+        printed = print_kernel(parsed.kernel)
+        if parse(printed).kernel != parsed.kernel:
+            raise Finding("the printed kernel is another one", printed)
+        return "parsed"
+
+
+def checked(text: str) -> Checked:
+    """Parsed, elaborated and verified, within the time and the memory for that.
+
+    Raises:
+        Finding: it took more memory than a text may.
+    """
+    before = peak_bytes()
+    left = signal.setitimer(signal.ITIMER_PROF, HANG_S)[0]
+    out = check_text(text)
+    signal.setitimer(signal.ITIMER_PROF, left)
+    if peak_bytes() - before > MEMORY_BYTES:
+        raise Finding("memory", f"{(peak_bytes() - before) >> 20} MiB")
+    check_told(out.diagnostics, text)
+    if out.program is None and not any(d.severity == "error" for d in out.diagnostics):
+        raise Finding("refused without an error")
+    return out
+
+
+class ProgramJob:
+    """Programs without layers: refused, or compiled by the default rules and right."""
+
+    name = "programs"
+    batch = 40
+    cpu_s = COMPILE_S
+    memory_bytes: int | None = None
+
+    def prepare(self) -> None:
+        _load_compiler()
+
+    def text(self, seed: int) -> str:
+        """Three in five well-formed, one reckless, one a mutation of a kernel that is right."""
+        match seed % 5:
+            case 3:
+                return f"# reckless\n{programs.reckless(seed)}"
+            case 4:
+                rng = random.Random(f"mutation {seed}")
+                return f"# mutation\n{mutated(rng.choice(small_texts()), rng)}"
+        return f"# well formed\n{programs.well_formed(seed)}"
+
+    def check(self, text: str, seed: int) -> str:
+        source = source_of(text)
+        out = checked(text)
+        if out.program is None or out.kernel is None:
+            if source == "well formed":
+                raise Finding(f"well-formed program {_code(out)}", out.diagnostics[0].message)
+            return f"{source}: refused"
+        return f"{source}: {run(out, source, seed)}"
+
+
+class LayersJob:
+    """Programs with random layers: refused by an error of the layers, or right."""
+
+    name = "layers"
+    batch = 40
+    cpu_s = COMPILE_S
+    memory_bytes: int | None = None
+
+    def prepare(self) -> None:
+        _load_compiler()
+
+    def text(self, seed: int) -> str:
+        """Three in five on random programs, two on canonical programs at small sizes."""
+        rng = random.Random(f"layers {seed}")
+        if seed % 5 < 3:
+            return f"# well formed\n{_layered(programs.well_formed(seed + (1 << 32)), rng)}"
+        return f"# canonical\n{_layered(rng.choice(canonical_texts()), rng)}"
+
+    def check(self, text: str, seed: int) -> str:
+        source = source_of(text)
+        out = checked(text)
+        if out.program is None or out.kernel is None:
+            raise Finding(f"well-formed program {_code(out)}", out.diagnostics[0].message)
+        return f"{source}: {run(out, source, seed)}"
+
+
+def source_of(text: str) -> str:
+    """Where a text came from: its first line says it."""
+    return text.partition("\n")[0].removeprefix("#").strip()
+
+
+def run(out: Checked, source: str, seed: int) -> str:
+    """Compiles, runs and compares a checked program, unless that would take long."""
+    from edgekernelbench.targets.host import host_target
+    from tests.fuzz import execute
+
+    assert out.kernel is not None and out.program is not None
+    if execute.too_large(out.program):
+        return "too large to run"
+    inputs = _inputs(out.program, source, seed)
+    tracked = source == "well formed"
+    return execute.check_run(out.kernel, out.program, host_target(), inputs, tracked)
+
+
+def _inputs(program: core.Program, source: str, seed: int) -> dict[str, np.ndarray]:
+    from edgekernelbench.ir.sampling import random_inputs
+    from tests.fuzz import execute
+
+    if source == "well formed":
+        return execute.draw_inputs(program, seed)
+    if source == "reckless":
+        return execute.hostile_inputs(program, seed)
+    return random_inputs(program, np.random.default_rng(seed))
+
+
+def _code(out: Checked) -> str:
+    return next((d.rule.code for d in out.diagnostics if d.severity == "error"), "no error")
+
+
+def _layered(text: str, rng: random.Random) -> str:
+    """The kernel with random layers, most often such as the lowering accepts."""
+    from edgekernelbench.lowering.lower import lower
+    from edgekernelbench.targets.host import host_target
+    from tests.lowering.random_layers import random_layers
+
+    kernel = parse(text).kernel
+    program = None if kernel is None else elaborate(kernel).program
+    if kernel is None or program is None:
+        return text
+    layered = kernel
+    for _ in range(rng.choice((1, 4, 12))):
+        schedule, memory = random_layers(program, rng)
+        layered = with_layers(kernel, (schedule,), (memory,))
+        try:
+            if lower(layered, program, host_target()).module is not None:
+                break
+        except Exception:  # the check of this very input will say so
+            break
+    return print_kernel(layered)
+
+
+# ---------------------------------------------------------------- texts that are compiled
+@functools.cache
+def canonical_texts() -> tuple[str, ...]:
+    """Canonical programs at small sizes that run fast, one for each pattern."""
+    from edgekernelbench.suite.load import load_suite
+    from tests.fuzz.execute import too_large
+
+    found: dict[str, str] = {}
+    for workload in load_suite().workloads:
+        if workload.pattern in found:
+            continue
+        text = workload.small().canonical()
+        kernel = parse(text).kernel
+        program = None if kernel is None else elaborate(kernel).program
+        if program is not None and not too_large(program):
+            found[workload.pattern] = text
+    return tuple(found.values())
+
+
+@functools.cache
+def small_texts() -> tuple[str, ...]:
+    """What programs are mutated from."""
+    return (*canonical_texts(), *(text for text in valid_texts() if len(text) <= 2000))
+
+
+def _load_compiler() -> None:
+    """What every child would load: forks share it."""
+    import tvm  # noqa: F401
+
+    from edgekernelbench.compilers.tvm import build, emit  # noqa: F401
+    from edgekernelbench.targets.host import host_target
+
+    host_target()
+    small_texts()
+    parse("")
+
+
+JOBS: dict[str, Job] = {job.name: job for job in (ParserJob(), ProgramJob(), LayersJob())}
+
+
+def found_files() -> list[Path]:
+    """Inputs that once showed a fault: ``JOB-SEED-what.ekir``, made small."""
+    return sorted((Path(__file__).parent / "found").glob("*.ekir"))
