@@ -92,6 +92,8 @@ class Batch:
 # ---------------------------------------------------------------- one input
 def attempt(job: Job, text: str, seed: int) -> tuple[str, Failure | None]:
     """Outcome of one input in this process; an exception is a failure."""
+    if text.startswith("generator: "):
+        return "failed", Failure(job.name, seed, "generator", text, "")
     try:
         return job.check(text, seed), None
     except Finding as found:
@@ -102,6 +104,14 @@ def attempt(job: Job, text: str, seed: int) -> tuple[str, Failure | None]:
         kind = f"exception {type(error).__name__} in {where}"
         detail = "".join(traceback.format_exception(error))[-3000:]
         return "failed", Failure(job.name, seed, kind, detail, text)
+
+
+def _text(job: Job, seed: int) -> str:
+    """The input; the reason instead where its generator fails."""
+    try:
+        return job.text(seed)
+    except Exception as error:
+        return f"generator: {''.join(traceback.format_exception(error))[-2000:]}"
 
 
 def limit_memory(added: int) -> None:
@@ -126,7 +136,7 @@ def _serve(job: Job, start: int, end: int, seen: mmap.mmap, pipe: Connection) ->
     slowest = 0.0
     for seed in range(start, end):
         seen[:] = _SEED.pack(seed)
-        text = job.text(seed)
+        text = _text(job, seed)
         signal.setitimer(signal.ITIMER_PROF, job.cpu_s)
         began = time.process_time()
         outcome, failure = attempt(job, text, seed)
@@ -181,7 +191,7 @@ class _Runner:
         seed = _SEED.unpack(self.seen[:])[0]
         code = self.process.exitcode
         kind = "hang" if code == -signal.SIGPROF else f"crash {_death(code)}"
-        text = self.job.text(seed)
+        text = _text(self.job, seed)
         self.batch.failures.append(Failure(self.job.name, seed, kind, f"exit code {code}", text))
         self.batch.counts["failed"] += 1
         self.batch.counts["counted only as run"] += seed - self.next

@@ -17,9 +17,8 @@ from edgekernelbench.ir.elaborate import elaborate
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import print_kernel
 from tests.fuzz import programs
-from tests.fuzz.corpus import valid_texts
 from tests.fuzz.engine import MEMORY_BYTES, Finding, Job, peak_bytes
-from tests.fuzz.texts import mutated, parser_input
+from tests.fuzz.texts import mutated, parser_input, varied
 
 HANG_S = 2.0
 COMPILE_S = 60.0
@@ -103,7 +102,8 @@ class ProgramJob:
                 return f"# reckless\n{programs.reckless(seed)}"
             case 4:
                 rng = random.Random(f"mutation {seed}")
-                return f"# mutation\n{mutated(rng.choice(small_texts()), rng)}"
+                change = rng.choice((varied, varied, varied, mutated))
+                return f"# mutation\n{change(canonical_text(rng), rng)}"
         return f"# well formed\n{programs.well_formed(seed)}"
 
     def check(self, text: str, seed: int) -> str:
@@ -132,7 +132,7 @@ class LayersJob:
         rng = random.Random(f"layers {seed}")
         if seed % 5 < 3:
             return f"# well formed\n{_layered(programs.well_formed(seed + (1 << 32)), rng)}"
-        return f"# canonical\n{_layered(rng.choice(canonical_texts()), rng)}"
+        return f"# canonical\n{_layered(canonical_text(rng), rng)}"
 
     def check(self, text: str, seed: int) -> str:
         source = source_of(text)
@@ -199,27 +199,24 @@ def _layered(text: str, rng: random.Random) -> str:
 
 # ---------------------------------------------------------------- texts that are compiled
 @functools.cache
-def canonical_texts() -> tuple[str, ...]:
-    """Canonical programs at small sizes that run fast, one for each pattern."""
+def _patterns() -> tuple[str, ...]:
+    """A workload of each pattern."""
     from edgekernelbench.suite.load import load_suite
-    from tests.fuzz.execute import too_large
 
-    found: dict[str, str] = {}
-    for workload in load_suite().workloads:
-        if workload.pattern in found:
-            continue
-        text = workload.small().canonical()
-        kernel = parse(text).kernel
-        program = None if kernel is None else elaborate(kernel).program
-        if program is not None and not too_large(program):
-            found[workload.pattern] = text
+    found = {workload.pattern: workload.id for workload in load_suite().workloads.values()}
     return tuple(found.values())
 
 
 @functools.cache
-def small_texts() -> tuple[str, ...]:
-    """What programs are mutated from."""
-    return (*canonical_texts(), *(text for text in valid_texts() if len(text) <= 2000))
+def _canonical(workload: str) -> str:
+    from edgekernelbench.suite.find import find_workload
+
+    return find_workload(workload).small().canonical()
+
+
+def canonical_text(rng: random.Random) -> str:
+    """A canonical program at the small sizes of its pattern."""
+    return _canonical(rng.choice(_patterns()))
 
 
 def _load_compiler() -> None:
@@ -230,7 +227,7 @@ def _load_compiler() -> None:
     from edgekernelbench.targets.host import host_target
 
     host_target()
-    small_texts()
+    _patterns()
     parse("")
 
 

@@ -132,3 +132,35 @@ def _number(text: str, rng: random.Random) -> str:
 _MUTATIONS: tuple[Callable[[str, random.Random], str], ...] = (
     _replace_token, _replace_token, _copy_tokens, _swap_tokens, _character, _line, _number,
 )  # fmt: skip
+
+
+# ---------------------------------------------------------------- changes that often stay legal
+_CLASSES: tuple[tuple[str, ...], ...] = (
+    ("+", "-", "*"), ("//", "%"), ("<", "<=", ">", ">=", "==", "!="), ("and", "or"),
+    ("sum", "max", "min", "prod"), ("argmax", "argmin"), ("any", "all"), ("pad", "edge"),
+    ("relu", "abs", "tanh", "exp", "sqrt", "sigmoid", "floor", "rne", "erf", "silu", "gelu"),
+    ("f16", "f32", "f64"), ("s8", "u8", "s16", "u16"), ("s32", "s64", "u32"), ("seq", "each"),
+)  # fmt: skip
+
+
+def varied(text: str, rng: random.Random) -> str:
+    """A few tokens exchanged for others of their kind: numbers, names, operators, functions."""
+    items = tokens(text)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        spot = rng.choice([k for k, item in enumerate(items) if not item.isspace()] or [0])
+        items[spot] = _alike(items[spot], items, rng)
+    return "".join(items)
+
+
+def _alike(token: str, items: list[str], rng: random.Random) -> str:
+    for alike in _CLASSES:
+        if token in alike:
+            return rng.choice(alike)
+    if token.isdigit():
+        return str(max(0, int(token) + rng.choice((-2, -1, 1, 2, 7))))
+    if token[0].isdigit():
+        return rng.choice(("0.5", "1.0", "3.25", "1e-3"))
+    if token.isidentifier():
+        names = sorted({item for item in items if item.isidentifier() and len(item) <= 3})
+        return rng.choice(names or [token])
+    return token

@@ -22,8 +22,10 @@ def random_layers(
     placed = _choose_places(graph, rng)
     for name in names:
         if rng.random() < 0.75 or name in placed.values():
-            nests[name] = random_nest(graph.stage(name), rng, name in placed)
-            lines.append(LoopsLine(Ref(name), tuple(nests[name])))
+            nest = random_nest(graph.stage(name), rng, name in placed)
+            if nest:  # a scalar stage has no loops
+                nests[name] = nest
+                lines.append(LoopsLine(Ref(name), tuple(nest)))
     for name, target in placed.items():
         loops = _loop_names(graph.stage(target), nests.get(target))
         if loops:
