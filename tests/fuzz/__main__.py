@@ -4,6 +4,7 @@
     python -m tests.fuzz programs --count 20000 --seconds 100
     python -m tests.fuzz show programs
     python -m tests.fuzz shrink runs/fuzz/programs/programs-17.ekir
+    python -m tests.fuzz replay tests/fuzz/found/*.ekir
 
 Counts go on where the last call stopped. Exit status 1 when something broke.
 """
@@ -33,9 +34,11 @@ def main() -> int:
     if arguments.what == "shrink":
         from tests.fuzz.shrink import shrink_file
 
-        print(shrink_file(Path(arguments.file)))
+        print(shrink_file(Path(arguments.files[0])))
         return 0
-    what = arguments.file if arguments.what == "show" else arguments.what
+    if arguments.what == "replay":
+        return _replay([Path(name) for name in arguments.files])
+    what = arguments.files[0] if arguments.what == "show" else arguments.what
     store = Store(arguments.out / what)
     if arguments.what != "show":
         _run(what, store, arguments)
@@ -46,13 +49,28 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("what", choices=[*JOBS, "show", "shrink"])
-    parser.add_argument("file", nargs="?", help="with shrink: the input; with show: the job")
+    parser.add_argument("what", choices=[*JOBS, "show", "shrink", "replay"])
+    parser.add_argument("files", nargs="*", help="shrink, replay: inputs; show: the job")
     parser.add_argument("--count", type=int, help=f"inputs in all (default {COUNTS})")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
     parser.add_argument("--out", type=Path, default=OUT, help=f"folder (default {OUT})")
     return parser.parse_args()
+
+
+def _replay(files: list[Path]) -> int:
+    """Checks stored inputs anew; the number of them that fail, 1 at most."""
+    from tests.fuzz.jobs import job_of
+    from tests.fuzz.shrink import failure_kind
+
+    failed = 0
+    for file in files:
+        job, seed = job_of(file)
+        job.prepare()
+        kind = failure_kind(job, file.read_text(errors="surrogatepass"), seed)
+        failed |= kind is not None
+        print(f"{file.name}: {kind or 'right'}")
+    return failed
 
 
 def _run(what: str, store: Store, arguments: argparse.Namespace) -> None:

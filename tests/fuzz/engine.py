@@ -9,6 +9,7 @@ again; failures in ``failures.jsonl`` and as a file each, with the input.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import mmap
 import multiprocessing
@@ -128,6 +129,7 @@ def peak_bytes() -> int:
 
 def _serve(job: Job, start: int, end: int, seen: mmap.mmap, pipe: Connection) -> None:
     """The child: outcomes of a batch, one message per failure and one at the end."""
+    faulthandler.disable()  # the parent tells
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     if job.memory_bytes is not None:

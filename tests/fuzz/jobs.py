@@ -234,6 +234,12 @@ def _load_compiler() -> None:
 JOBS: dict[str, Job] = {job.name: job for job in (ParserJob(), ProgramJob(), LayersJob())}
 
 
+def job_of(file: Path) -> tuple[Job, int]:
+    """The job and the seed that a file's name ``JOB-SEED[-words].ekir`` gives."""
+    name, seed, *_ = file.stem.split("-")
+    return JOBS[name], int(seed)
+
+
 def found_files() -> list[Path]:
-    """Inputs that once showed a fault: ``JOB-SEED-what.ekir``, made small."""
+    """Inputs that once showed a fault, made small."""
     return sorted((Path(__file__).parent / "found").glob("*.ekir"))

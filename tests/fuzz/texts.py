@@ -65,7 +65,9 @@ def _deep(rng: random.Random) -> str:
     unit, times = rng.choice((*_REPEATED, *_BRACKETS)), rng.choice((50, 300, 2000, 20_000))
     body = unit * times + rng.choice(("1", "x[i]", "", ")" * times))
     head = "kernel k(x: f32[4]) -> (y: f32[4]) { compute { "
-    return rng.choice((body, f"{head}y[i] = {body} }} }}", f"{head}{body} }} }}", f"def f(a) = {body}"))
+    return rng.choice(
+        (body, f"{head}y[i] = {body} }} }}", f"{head}{body} }} }}", f"def f(a) = {body}")
+    )
 
 
 # ---------------------------------------------------------------- from something

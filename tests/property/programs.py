@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -96,7 +97,7 @@ class AxisName:
 class Maker:
     """Draws one kernel. ``choose`` picks one of a sequence."""
 
-    choose: Callable[[Sequence], object]
+    choose: Callable[[Sequence], Any]
     tensors: list[Tensor] = field(default_factory=list)
     scalars: list[Value] = field(default_factory=list)
     names: int = 0
@@ -451,7 +452,9 @@ class Maker:
         t, history, local = self.fresh("t"), self.fresh("h"), self.fresh("z")
         step = AxisName(t, length)
         backwards = self.pick(False, True)
-        outer = [AxisName(self.fresh("c"), self.choose(self.extents))] if self.pick(True, False) else []
+        outer = (
+            [AxisName(self.fresh("c"), self.choose(self.extents))] if self.pick(True, False) else []
+        )
         own = ", ".join(a.name for a in axes)
         before = f"{t} + 1" if backwards else f"{t} - 1"
         index = ", ".join([*(a.name for a in outer), before, *([own] if own else [])])
