@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.fuzz.engine import Store, run_batches
 from tests.fuzz.jobs import JOBS
 
-COUNTS = {"parser": 1_000_000, "programs": 20_000, "layers": 20_000}
+COUNTS = {"parser": 1_000_000, "programs": 20_000, "layers": 12_500}
 OUT = Path("runs/fuzz")
 _ENVIRONMENT = {
     "MALLOC_PERTURB_": "173",  # what is allocated and not written reads as no plausible number

@@ -40,7 +40,7 @@ def check_told(diagnostics: tuple[Diagnostic, ...], text: str) -> None:
 
 
 class ParserJob:
-    """Any text: parsed, or refused with errors that can be shown."""
+    """Any text: parsed, or refused with errors that can be shown. What parses is verified, too."""
 
     name = "parser"
     batch = 5000
@@ -48,7 +48,7 @@ class ParserJob:
     memory_bytes: int | None = MEMORY_BYTES
 
     def prepare(self) -> None:
-        parse("")
+        check_text("kernel k(x: f32[4]) -> (y: f32[4]) { compute { y[i] = x[i] } }")
 
     def text(self, seed: int) -> str:
         return parser_input(seed)
@@ -63,7 +63,9 @@ class ParserJob:
         printed = print_kernel(parsed.kernel)
         if parse(printed).kernel != parsed.kernel:
             raise Finding("the printed kernel is another one", printed)
-        return "parsed"
+        out = check_text(text)
+        check_told(out.diagnostics, text)
+        return "parsed" if out.program is None else "verified"
 
 
 def checked(text: str) -> Checked:
