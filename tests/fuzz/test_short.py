@@ -32,7 +32,11 @@ def test_short_form_finds_nothing(name: str, tmp_path: Path) -> None:
     summary = json.loads(done.stdout)
     assert summary["inputs"] == COUNTS[name]
     counts = summary["counts"]
-    good = {"parser": "verified", "programs": "well formed: agrees", "layers": "well formed: agrees"}
+    good = {
+        "parser": "verified",
+        "programs": "well formed: agrees",
+        "layers": "well formed: agrees",
+    }
     assert counts[good[name]] > COUNTS[name] / 100, counts
 
 
