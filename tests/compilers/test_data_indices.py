@@ -45,3 +45,42 @@ def test_guarded_reads_at_data(read: str, dtype: str, vector: str, tmp_path: Pat
     outputs = {"y": aligned_empty((30,), np.dtype(np.int32))}
     LoadedKernel(tmp_path).bind({k: aligned_copy(v) for k, v in inputs.items()}, {}, outputs)()
     np.testing.assert_array_equal(outputs["y"], interpret(checked.program, inputs, "declared")["y"])
+
+
+WRAPPED = [
+    "s32(s8(b[i])) % 5",
+    "s32(s8(b[i])) // 5",
+    "s32(u[i]) % 5",
+    "s32(u[i] * u32(3)) // 5",
+    "s32(s64(u[i]) * s64(7)) % 5",
+    "x[clamp(s32(s8(b[i])), 0, 7)]",
+    "x[max(s32(s8(b[i])), 0) // 16]",
+    "edge(x[s32(s16(b[i] * 257))])",
+    "sum[k: 8 where s32(s8(b[i])) % 8 == k](x[k])",
+]
+
+
+@pytest.mark.parametrize("value", WRAPPED)
+@pytest.mark.parametrize("vector", ["", "schedule for cpu { loops y (i by 8, vectorize i) }"])
+def test_casts_that_wrap_are_not_taken_for_casts_that_fit(
+    value: str, vector: str, tmp_path: Path
+) -> None:
+    vector = "" if "sum[" in value else vector
+    text = f"""kernel k(b: u8[256], u: u32[256], x: s32[8]) -> (y: s32[256]) {{
+  compute {{ y[i] = {value} }}
+  {vector}
+}}"""
+    checked = check_text(text)
+    assert checked.kernel is not None
+    assert checked.program is not None
+    built = TvmCompiler().compile(checked.kernel, checked.program, host_target(), tmp_path)
+    assert built.artifact is not None, built.diagnostics
+    every = np.arange(256)
+    inputs = {
+        "b": every.astype(np.uint8),
+        "u": (every * 0x1234567 & 0xFFFFFFFF).astype(np.uint32),
+        "x": np.arange(100, 108, dtype=np.int32),
+    }
+    outputs = {"y": aligned_empty((256,), np.dtype(np.int32))}
+    LoadedKernel(tmp_path).bind({k: aligned_copy(v) for k, v in inputs.items()}, {}, outputs)()
+    np.testing.assert_array_equal(outputs["y"], interpret(checked.program, inputs, "declared")["y"])

@@ -267,14 +267,30 @@ class ExpressionEmitter:
             if source is DType.F16:
                 value, source = tirx.Cast("float32", value), DType.F32
             return scalars.float_to_int(self.bind(value), source, dtype, self.bind)
-        return tirx.Cast(tvm_dtype(dtype), value)
+        out = tirx.Cast(tvm_dtype(dtype), value)
+        return self.keep(out) if _may_change(source, dtype) else out
 
     def stored(self, value: TExpr, source: DType, tensor: core.Tensor) -> TExpr:
         """``value`` as an element of ``tensor``: rounded to f16, wrapped to small integers."""
         if tensor.dtype is DType.BOOL:
             flag = self.cast(value, source, DType.BOOL)
             return tirx.Cast("uint8", scalars.as_int(flag))
+        if _may_change(source, tensor.dtype):  # in memory in a moment: no slot is needed
+            return tirx.Cast(tvm_dtype(tensor.dtype), value)
         return self.cast(value, source, tensor.dtype)
+
+
+def _may_change(source: DType, dtype: DType) -> bool:
+    """Whether a conversion between integers wraps some values.
+
+    TVM takes such a cast for one that its argument fits: ``s32(s8(x))`` for not negative where
+    ``x`` is not, so that floor divisions lose their correction, and clamps of an index vanish. A
+    value read from a slot it knows nothing about.
+    """
+    if not (source.is_int and dtype.is_int):
+        return False
+    (low, high), (least, most) = source.int_range, dtype.int_range
+    return low < least or high > most
 
 
 def _may_fall(value: TExpr) -> bool:
