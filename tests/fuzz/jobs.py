@@ -17,7 +17,7 @@ from edgekernelbench.ir.elaborate import elaborate
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import print_kernel
 from tests.fuzz import programs
-from tests.fuzz.engine import MEMORY_BYTES, Finding, Job, peak_bytes
+from tests.fuzz.engine import MEMORY_BYTES, Finding, Job, peak_bytes, reset_peak
 from tests.fuzz.texts import mutated, parser_input, varied
 
 HANG_S = 2.0
@@ -74,12 +74,13 @@ def checked(text: str) -> Checked:
     Raises:
         Finding: it took more memory than a text may.
     """
-    before = peak_bytes()
+    before = reset_peak()
     left = signal.setitimer(signal.ITIMER_PROF, HANG_S)[0]
     out = check_text(text)
     signal.setitimer(signal.ITIMER_PROF, left)
-    if peak_bytes() - before > MEMORY_BYTES:
-        raise Finding("memory", f"{(peak_bytes() - before) >> 20} MiB")
+    added = peak_bytes() - before
+    if added > MEMORY_BYTES:
+        raise Finding("memory", f"{added >> 20} MiB")
     check_told(out.diagnostics, text)
     if out.program is None and not any(d.severity == "error" for d in out.diagnostics):
         raise Finding("refused without an error")

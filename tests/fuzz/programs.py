@@ -71,6 +71,52 @@ class WideMaker(Maker):
             return Value(f"clip({value.text}, -4, 4)", "f", 4, value.bits)
         return Value(f"({value.text} % 17)", "i", 17)
 
+    # ------------------------------------------------------------ expressions
+    def index(self, extent: int, axes: list[AxisName]) -> str:
+        """Now and then an index hashed from data: u32 arithmetic and casts that wrap."""
+        sources = [t for t in self.tensors if t.kind == "i" and t.shape]
+        if not sources or not axes or self.choose(range(10)):
+            return super().index(extent, axes)
+        read, last = f"u32({self.read(self.choose(sources), axes).text})", extent - 1
+        return self.pick(
+            f"clamp(s32(s8({read} * u32(3))), 0, {last})",
+            f"s32({read} * u32(2654435761)) % {extent}",
+            f"s32(({read} * u32(40503)) >> 3) % {extent}",
+            f"clamp(s32({read} - u32(9)), 0, {last})",
+            f"min(s32(u8({read})) // 4, {last})",
+        )
+
+    def call(self, axes: list[AxisName], depth: int) -> Value:
+        if self.pick(True, False):
+            return super().call(axes, depth)
+        a = self.value("f", axes, depth - 1)
+        if a.bits is not None and self.pick(True, False):
+            form, bound = self.pick(
+                ("({} % 3.0)", 3), ("({} // 0.5)", 2 * a.bound + 1), ("sign({})", 1),
+                ("floor({})", a.bound + 1), ("trunc({})", a.bound + 1), ("ceil({})", a.bound + 1),
+            )  # fmt: skip
+            return Value(form.format(a.text), "f", bound, a.bits)
+        form, bound = self.pick(
+            ("exp2(clip({}, -4, 4))", 16), ("log2(abs({}) + 0.5)", 12), ("cos({})", 1),
+            ("tan(clip({}, -1, 1))", 2), ("atan({})", 2), ("silu({})", a.bound + 1),
+            ("hswish({})", a.bound + 1), ("softplus(clip({}, -9, 9))", 10), ("relu6({})", 6),
+            ("elu(clip({}, -9, 9))", 10), ("leaky_relu({}, 0.125)", a.bound),
+            ("pow(abs(clip({}, -9, 9)) + 0.5, 1.5)", 30), ("(clip({}, -9, 9) ** 2)", 82),
+            ("(clip({}, -3, 3) ** 3)", 28), ("hsigmoid({})", 1),
+        )  # fmt: skip
+        return Value(form.format(a.text), "f", bound, None)
+
+    def int_from(self, way: str, axes: list[AxisName], depth: int) -> Value:
+        if way != "bits" or self.pick(True, False):
+            return super().int_from(way, axes, depth)
+        a = self.value("i", axes, depth - 1)
+        form, bound = self.pick(
+            ("popcount({})", 32), ("(~{})", a.bound + 1), ("abs({})", a.bound), ("sign({})", 1),
+            ("s32(s64({}) * s64(5) // s64(3))", 2 * a.bound + 1), ("s32(u32({}) % u32(11))", 10),
+            ("s32(u16({}))", (1 << 16) - 1), ("s32(s64(u32({})) >> 30)", 4),
+        )  # fmt: skip
+        return Value(form.format(a.text), "i", bound)
+
     # ------------------------------------------------------------ stages
     def product(self, depth: int) -> str:
         """A sum of products of reads along shared axes: matrix products, filters, dot products."""
