@@ -150,8 +150,8 @@ def _serve(job: Job, start: int, end: int, seen: mmap.mmap, pipe: Connection) ->
     slowest, peak = 0.0, 0
     for seed in range(start, end):
         seen[:] = _SEED.pack(seed)
+        signal.setitimer(signal.ITIMER_PROF, job.cpu_s)  # generators use the lowering, too
         text = _text(job, seed)
-        signal.setitimer(signal.ITIMER_PROF, job.cpu_s)
         began = time.process_time()
         outcome, failure = attempt(job, text, seed)
         signal.setitimer(signal.ITIMER_PROF, 0)

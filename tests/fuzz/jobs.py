@@ -18,10 +18,13 @@ from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import print_kernel
 from tests.fuzz import programs
 from tests.fuzz.engine import MEMORY_BYTES, Finding, Job, peak_bytes, reset_peak
+from tests.fuzz.heavy import heavy
 from tests.fuzz.texts import mutated, parser_input, varied
 
 HANG_S = 2.0
 COMPILE_S = 60.0
+_HEAVY_RUN = 1500
+"""Characters up to which a heavy program is compiled: it is there for the time before."""
 
 
 def check_told(diagnostics: tuple[Diagnostic, ...], text: str) -> None:
@@ -99,7 +102,9 @@ class ProgramJob:
         _load_compiler()
 
     def text(self, seed: int) -> str:
-        """Three in five well-formed, one reckless, one a mutation of a kernel that is right."""
+        """Three in five well-formed, one reckless, the rest mutations and a few heavy ones."""
+        if seed % 20 == 19:
+            return f"# heavy\n{heavy(seed)}"
         match seed % 5:
             case 3:
                 return f"# reckless\n{programs.reckless(seed)}"
@@ -116,6 +121,8 @@ class ProgramJob:
             if source == "well formed":
                 raise Finding(f"well-formed program {_code(out)}", out.diagnostics[0].message)
             return f"{source}: refused"
+        if source == "heavy" and len(text) > _HEAVY_RUN:
+            return f"{source}: verified"
         return f"{source}: {run(out, source, seed)}"
 
 
@@ -169,7 +176,7 @@ def _inputs(program: core.Program, source: str, seed: int) -> dict[str, np.ndarr
 
     if source == "well formed":
         return execute.draw_inputs(program, seed)
-    if source == "reckless":
+    if source in ("reckless", "heavy"):
         return execute.hostile_inputs(program, seed)
     return random_inputs(program, np.random.default_rng(seed))
 
