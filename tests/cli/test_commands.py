@@ -38,6 +38,50 @@ def test_suite_stats_and_list() -> None:
     assert {row["level"] for row in rows} == {1, 2, 3}
 
 
+def _listed(*options: str) -> list[dict[str, str]]:
+    code, text, _ = _run("suite", "list", *options, "--json")
+    assert code == 0
+    return json.loads(text)
+
+
+def test_options_narrow_the_list_together() -> None:
+    rows = _listed("--family", "matmul", "--level", "1", "--dtype", "f16")
+    assert rows
+    assert {(row["family"], row["level"], row["dtype"]) for row in rows} == {("matmul", 1, "f16")}
+    names = [row["workload"] for row in _listed("--pattern", "softmax_last")]
+    assert names == sorted(names) and names[0] == "softmax_last__01"
+    assert len(_listed("--subset", "agent", "--level", "3")) < len(_listed("--level", "3"))
+
+
+@pytest.mark.parametrize(
+    ("options", "way_out"),
+    [
+        (("--family", "matmull"), "there are: matmul"),
+        (("--level", "4"), "there are: 1, 2, 3"),
+        (("--family", "matmul", "--dtype", "s8"), "there are: f16, f32"),
+    ],
+)
+def test_a_list_of_nothing_says_what_there_is(options: tuple[str, ...], way_out: str) -> None:
+    _, _, error = _run("suite", "list", *options)
+    assert isinstance(error, UsageError)
+    assert error.help.startswith(way_out)
+
+
+@pytest.mark.parametrize("name", ["softmax_last_02", "softmax_last", "softmax_last__99"])
+def test_suggestions_begin_with_the_first(name: str) -> None:
+    _, _, error = _run("suite", "show", name)
+    assert isinstance(error, UsageError)
+    assert error.help.startswith("did you mean softmax_last__01, softmax_last__02")
+
+
+def test_a_task_is_shown_with_its_provenance_once() -> None:
+    code, text, _ = _run("suite", "show", "fc_autoencoder__02")
+    assert code == 0
+    assert text.count("provenance: file:mlcommons/tiny") == 1
+    assert text.count("MLPerf Tiny FC-AutoEncoder, all windows") == 1
+    assert "Of this workload: network from that file" in text
+
+
 def test_a_canonical_program_is_printed_whole() -> None:
     code, text, _ = _run("suite", "canonical", "softmax_last__02")
     assert code == 0

@@ -9,7 +9,16 @@ import pytest
 from typer.testing import CliRunner
 
 from edgekernelbench.cli.main import app, main
+from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.find import find_workload
 from tests.suite.own import models
+
+DOUBLE = """from edgekernelbench.tasks import task
+@task(inputs='x:[N]:f32', outputs='y:[N]:f32', shapes=[{'N': 40}, {'N': 50}],
+      tolerance='f32_elementwise')
+def double(x):
+    return 2 * x
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -46,13 +55,7 @@ def test_a_model_is_added_and_its_canonical_program_is_correct(tmp_path: Path):
 
 
 def test_json_and_warnings(tmp_path: Path):
-    (tmp_path / "mine.py").write_text(
-        "from edgekernelbench.tasks import task\n"
-        "@task(inputs='x:[N]:f32', outputs='y:[N]:f32', shapes=[{'N': 40}, {'N': 50}],\n"
-        "      tolerance='f32_elementwise')\n"
-        "def double(x):\n"
-        "    return 2 * x\n"
-    )
+    (tmp_path / "mine.py").write_text(DOUBLE)
     added = json.loads(run("suite", "add", "mine.py", "--name", "own_ones", "--json"))
     assert added["suite"] == "own_ones"
     assert [t["workload"] for t in added["tasks"]] == [
@@ -61,7 +64,7 @@ def test_json_and_warnings(tmp_path: Path):
     ]
     assert [t["canonical"] for t in added["tasks"]] == [False, False]
     assert len(added["warnings"]) == 2
-    assert "operations unknown" in run("suite", "show", "own_ones__double__01")
+    assert "unknown number of operations" in run("suite", "show", "own_ones__double__01")
 
 
 def test_own_tasks_are_checked_by_name_and_by_subset(tmp_path: Path):
@@ -70,6 +73,25 @@ def test_own_tasks_are_checked_by_name_and_by_subset(tmp_path: Path):
     for chosen in (["mine"], ["--subset", "own"], ["--subset", "own:mine"]):
         outcome = json.loads(run("suite", "check", *chosen, "--small", "--jobs", "1", "--json"))
         assert outcome["workloads"] == 1 and outcome["findings"] == []
+
+
+def test_the_name_of_an_own_suite(tmp_path: Path):
+    (tmp_path / "mine.py").write_text(DOUBLE)
+    run("suite", "add", "mine.py")
+    run("suite", "add", "mine.py", "--replace")
+    for name in ("mine", "mine__double", "own"):
+        words = ["suite", "check", name, "--small", "--jobs", "1"]
+        outcome = json.loads(run(*words, "--json"))
+        assert outcome["workloads"] == 2 and outcome["findings"] == []
+        assert outcome["skipped"]["independent"] == 2
+    assert "0 of 2 workloads broken" in run(*words)
+    with pytest.raises(UsageError, match="own suite, not a workload") as caught:
+        find_workload("mine")
+    assert "mine__double__01, mine__double__02" in caught.value.help
+    words = ["run", "--subset", "own:mine", "--out", "x", "--evals", "1"]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, UsageError)
+    assert "tuner needs a canonical program; none of the 2 tasks" in result.exception.message
 
 
 @pytest.mark.parametrize(
@@ -84,7 +106,9 @@ def test_own_tasks_are_checked_by_name_and_by_subset(tmp_path: Path):
         ["suite", "add", "text.onnx", "--range", "x=3,1"],
         ["suite", "add", "text.onnx", "--range", "x=0,inf"],
         ["suite", "add", "text.onnx", "--name", "no name"],
+        ["suite", "add", "text.onnx", "--tolerance", "loose"],
         ["suite", "remove", "nothing"],
+        ["suite", "check", "nothing"],
         ["suite", "list", "--subset", "own:nothing"],
         ["suite", "canonical", "lstm"],
         ["run", "--subset", "own", "--out", "x"],

@@ -10,6 +10,7 @@ import pytest
 from edgekernelbench.compilers.tvm import TvmCompiler
 from edgekernelbench.compilers.tvm.execute import LoadedKernel, aligned_copy, aligned_empty
 from edgekernelbench.ir.check import check_text
+from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.targets.host import host_target
 
@@ -25,6 +26,19 @@ READS = [
 ]
 
 
+def assert_compiled_agrees(text: str, inputs: dict[str, np.ndarray], folder: Path) -> None:
+    """The s32 output ``y`` of the compiled text equals the interpreter's."""
+    checked = check_text(text)
+    assert checked.kernel is not None
+    assert checked.program is not None
+    built = TvmCompiler().compile(checked.kernel, checked.program, host_target(), folder)
+    assert built.artifact is not None, built.diagnostics
+    want = interpret(checked.program, inputs, "declared")["y"]
+    outputs = {"y": aligned_empty(want.shape, np.dtype(np.int32))}
+    LoadedKernel(folder).bind({k: aligned_copy(v) for k, v in inputs.items()}, {}, outputs)()
+    np.testing.assert_array_equal(outputs["y"], want)
+
+
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("dtype", ["s32", "s16"])
 @pytest.mark.parametrize("vector", ["", "schedule for cpu { loops y (p by 8, vectorize p) }"])
@@ -33,18 +47,11 @@ def test_guarded_reads_at_data(read: str, dtype: str, vector: str, tmp_path: Pat
   compute {{ y[p] = {read} }}
   {vector}
 }}"""
-    checked = check_text(text)
-    assert checked.kernel is not None
-    assert checked.program is not None
-    built = TvmCompiler().compile(checked.kernel, checked.program, host_target(), tmp_path)
-    assert built.artifact is not None, built.diagnostics
-    numpy = checked.program.inputs[0].dtype.numpy
+    numpy = DType(dtype).numpy
     index = np.arange(30).astype(numpy)
     index[3], index[4], index[5] = np.iinfo(numpy).max, np.iinfo(numpy).min, -1
     inputs = {"i": index, "x": np.arange(100, 130, dtype=np.int32)}
-    outputs = {"y": aligned_empty((30,), np.dtype(np.int32))}
-    LoadedKernel(tmp_path).bind({k: aligned_copy(v) for k, v in inputs.items()}, {}, outputs)()
-    np.testing.assert_array_equal(outputs["y"], interpret(checked.program, inputs, "declared")["y"])
+    assert_compiled_agrees(text, inputs, tmp_path)
 
 
 WRAPPED = [
@@ -70,17 +77,10 @@ def test_casts_that_wrap_are_not_taken_for_casts_that_fit(
   compute {{ y[i] = {value} }}
   {vector}
 }}"""
-    checked = check_text(text)
-    assert checked.kernel is not None
-    assert checked.program is not None
-    built = TvmCompiler().compile(checked.kernel, checked.program, host_target(), tmp_path)
-    assert built.artifact is not None, built.diagnostics
     every = np.arange(256)
     inputs = {
         "b": every.astype(np.uint8),
         "u": (every * 0x1234567 & 0xFFFFFFFF).astype(np.uint32),
         "x": np.arange(100, 108, dtype=np.int32),
     }
-    outputs = {"y": aligned_empty((256,), np.dtype(np.int32))}
-    LoadedKernel(tmp_path).bind({k: aligned_copy(v) for k, v in inputs.items()}, {}, outputs)()
-    np.testing.assert_array_equal(outputs["y"], interpret(checked.program, inputs, "declared")["y"])
+    assert_compiled_agrees(text, inputs, tmp_path)

@@ -14,7 +14,9 @@ from tests.suite.own import models
 
 TEXT = (Path(__file__).parents[2] / "docs" / "own-tasks.md").read_text(encoding="utf-8")
 COMMANDS = [
-    line.partition("#")[0].strip() for line in TEXT.splitlines() if line.startswith("    ekb ")
+    line.partition("#")[0].strip()
+    for line in TEXT.splitlines()
+    if line.startswith("    .venv/bin/ekb ")
 ]
 PYTHON = re.findall(r"^```python\n(.*?)^```$", TEXT, flags=re.S | re.M)
 
@@ -27,7 +29,7 @@ def test_every_command_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     models.save(models.one("Tanh", 40), tmp_path / "blocks" / "a.onnx")
     assert len(PYTHON) == 1
     (tmp_path / "tasks.py").write_text(PYTHON[0])
-    assert len(COMMANDS) == 9
+    assert len(COMMANDS) == 10
     for command in COMMANDS:
         line, _, redirected = command.partition(">")
         result = CliRunner().invoke(app, shlex.split(line)[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 from pathlib import Path
 
 from edgekernelbench.suite import load_suite, patterns
@@ -29,3 +30,12 @@ def test_the_guides_row_is_the_tables():
     assert f"`{definition.accumulation}`" in text
     assert f"`{definition.tolerance}`" in text
     assert ";".join(i.name for i in definition.inputs if i.const) == "gamma;beta"
+
+
+def test_the_guide_tells_of_every_column():
+    text = GUIDE.read_text(encoding="utf-8")
+    data = resources.files("edgekernelbench.suite") / "data"
+    for kind in ("patterns", "workloads"):
+        header = (data / kind / "normalization.csv").read_text(encoding="utf-8").splitlines()[0]
+        missing = [column for column in header.split(",") if f"`{column}`" not in text]
+        assert not missing, kind

@@ -21,21 +21,28 @@ WORKLOADS = list(SUITE.workloads.values())
 
 
 def test_loading_is_quick_and_imports_no_toolchain():
-    """Half a second on a busy machine, most of it pydantic; no compiler, no ONNX, no SciPy."""
+    """No compiler, no ONNX, no SciPy. The quickest of three processes, as machines are busy; what
+    NumPy and pydantic take to import, more than all of ours, is not counted.
+    """
     program = (
-        "import sys, time; start = time.process_time();"
+        "import sys, time, numpy; from pydantic import BaseModel; start = time.process_time();"
         "from edgekernelbench.suite import load_suite; load_suite();"
-        "assert time.process_time() - start < 0.5, time.process_time() - start;"
+        "print(time.process_time() - start);"
         "heavy = {'tvm', 'onnx', 'onnxruntime', 'onnxscript', 'scipy'} & set(sys.modules);"
         "assert not heavy, heavy;"
         "assert not [m for m in sys.modules if m.startswith('edgekernelbench.suite.patterns.')]"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    command = [sys.executable, "-c", program]
+    runs = (subprocess.run(command, check=True, stdout=subprocess.PIPE) for _ in range(3))
+    assert min(float(run.stdout) for run in runs) < 0.4
 
 
-def test_there_are_workloads_and_ids_name_their_pattern():
+def test_the_suite_has_the_published_size():
     assert len(WORKLOADS) == 650
     assert len(SUITE.definitions) == 331
+
+
+def test_ids_name_their_pattern():
     for workload in WORKLOADS:
         assert workload.id.rpartition("__")[0] == workload.pattern
 
@@ -161,13 +168,21 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("kind", "old", "new", "told"),
     [
-        ("patterns", "A:[M,K]:T", "A:[M,K]:F", "'A:[M,K]:F' has the unknown dtype 'F'"),
-        ("patterns", "A:[M,K]:T", "A[M,K]:T", "is not name:[dims]:dtype"),
+        ("patterns", "A:[M,K]:T", "A:[M,K]:F", "inputs: 'A:[M,K]:F' has the unknown dtype 'F'"),
+        ("patterns", "A:[M,K]:T", "A[M,K]:T", "inputs: 'A[M,K]:T' is not name:[dims"),
         ("patterns", "f32_reduction", "f32_loose", "tolerance: Input should be"),
-        ("patterns", ",1,matmul,", ",one,matmul,", "invalid literal"),
+        ("patterns", ",1,matmul,", ",one,matmul,", "level: 'one' is no whole number"),
         ("patterns", ",1,matmul,", ",9,matmul,", "level: Input should be"),
-        ("patterns", ",1,matmul,", ",1,", "not as many cells"),
-        ("workloads", '""M"":128', '""M"":', "Expecting value"),
+        ("patterns", ",1,matmul,", ",1,", "it has 21 cells, the table 22 columns"),
+        ("patterns", ",1,matmul,", ",1,matmul,more,", "it has 23 cells, the table 22 columns"),
+        ("patterns", ",B,K,", ",Bt,K,", "const: 'Bt' is no input (A, B)"),
+        ("patterns", ",NT,,,", ",NT,eps;mu,,", "attrs: 'eps;mu' is no name"),
+        ("patterns", ",NT,,,", ",NT,,OH,", "derived: 'OH' is not name=formula"),
+        ("patterns", ",M=5 ", ",M=five ", "small: 'five' is not JSON"),
+        ("patterns", ",B,K,,", ",B,K,few,", "lsb_share: 'few' is no number"),
+        ("workloads", '""M"":128', '""M"":', 'bindings: \'{"M":,'),
+        ("workloads", ",f32,f32_reduction,", ",f32,f32_reduction,?", "flops: '?"),
+        ("workloads", ",1,0,,", ",yes,0,,", "agent_subset: 'yes' is neither 0 nor 1"),
         ("workloads", ",matmul_nt,", ",matmul_xy,", "there is no 'matmul_xy'"),
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgekernelbench.suite.correctness import BEYOND, TOLERANCE_VERSION, Correctness
+from edgekernelbench.suite.model import ToleranceClass
 from edgekernelbench.suite.tolerance import RULES, Facts, compare
 
 RNG = np.random.default_rng(0)
@@ -176,3 +177,21 @@ def test_integers_beside_the_floats_of_a_graph_are_exact():
     wrong = np.arange(4000)
     wrong[7] += 1
     assert not compare({"y": TRUTH, "index": wrong}, truth, "f32_graph").passed
+
+
+@pytest.mark.parametrize("tolerance", ["int_exact", "exact_move", "f32_graph"])
+def test_wrong_integers_are_counted_and_placed_but_not_named(tolerance: ToleranceClass):
+    truth = np.arange(77, 77 + 12).reshape(3, 4)
+    output = truth.copy()
+    output[1, 2] += 5
+    output[2, 0] -= 900
+    reason = compare({"y": output}, {"y": truth}, tolerance).outputs[0].reason
+    assert reason == "2 of 12 elements differ, the first at [1, 2]"
+
+
+def test_rounded_integers_that_are_far_off_are_counted():
+    truth = np.arange(20)
+    output = truth.copy()
+    output[3:5] += 4
+    reason = compare({"y": output}, {"y": truth}, "int8_requant").outputs[0].reason
+    assert reason == "2 of 20 elements are more than 1 off, the first at [3]"

@@ -133,9 +133,14 @@ class Answer:
 
 
 class Agent(Protocol):
-    """One way to find a kernel. ``options`` are all that decides its behaviour beside the seed."""
+    """One way to find a kernel. ``options`` are all that decides its behaviour beside the seed.
+
+    ``needs_canonical``: it starts from the canonical program; tasks without one are not given to
+    it, and end as ``no_kernel``.
+    """
 
     name: str
+    needs_canonical: bool
 
     @property
     def options(self) -> dict[str, Any]: ...

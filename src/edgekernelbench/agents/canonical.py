@@ -13,6 +13,7 @@ from edgekernelbench.agents.base import Answer, Device, Task
 
 class CanonicalAgent:
     name = "canonical"
+    needs_canonical = True
 
     @property
     def options(self) -> dict[str, Any]:

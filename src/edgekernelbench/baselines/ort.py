@@ -67,7 +67,7 @@ def _session(model: bytes, threads: int, cores: Sequence[int] = ()) -> Any:
     """With ``cores``, helper threads are bound to all but the first, where the caller is to run."""
     import onnxruntime
 
-    from edgekernelbench.suite.twin import SESSION_CONFIG
+    from edgekernelbench.suite.twin import session_config
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -76,7 +76,7 @@ def _session(model: bytes, threads: int, cores: Sequence[int] = ()) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_US))
-    for key, value in SESSION_CONFIG.items():
+    for key, value in session_config(model).items():
         options.add_session_config_entry(key, value)
     if threads > 1 and len(cores) == threads:
         bound = ";".join(str(core + 1) for core in cores[1:])  # it counts processors from 1

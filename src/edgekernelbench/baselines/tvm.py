@@ -80,7 +80,7 @@ BASELINE = TvmBaseline()
 def _route(build: _Build) -> str:
     """The source, and for the canonical program why it is not the twin."""
     route = f"{build.source}, {RULES}"
-    return route if build.source == TWIN or not build.notes else f"{route}: {build.notes[0]}"
+    return route if build.source == TWIN or not build.notes else f"{route} ({build.notes[0]})"
 
 
 def _from_twin(materials: Materials, target: Target, folder: Path) -> _Build | Unavailable:
@@ -118,5 +118,9 @@ def _faster(twin: _Build, canonical: _Build, materials: Materials, target: Targe
         return replace(twin, notes=(f"{CANONICAL}: {reply.reason}",))
     first, second = reply.call_us
     if first > second * MARGIN:
-        return replace(canonical, notes=(f"{TWIN}: {first / second:.2f} times its time",))
-    return replace(twin, notes=(f"{CANONICAL}: {second / first:.2f} times its time",))
+        return replace(canonical, notes=(_slower(TWIN, first / second),))
+    return replace(twin, notes=(_slower(CANONICAL, second / first),))
+
+
+def _slower(source: str, times: float) -> str:
+    return f"the {source} takes {times:.2f} times as long"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -13,9 +14,23 @@ from rich.markup import escape
 
 from edgekernelbench.errors import UsageError
 
-# Not a terminal: a file or a pipe has no width to respect.
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 120)
+
+def _width(stream: TextIO | None) -> int | None:
+    """None, which means the terminal's; a file, a pipe or a closed stream has none to respect."""
+    return None if stream is not None and stream.isatty() else 120
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich ends the program with 1 then, which means "not right" here."""
+        try:
+            super().on_broken_pipe()
+        except SystemExit:
+            raise SystemExit(128 + signal.SIGPIPE) from None
+
+
+out = _Console(highlight=False, width=_width(sys.stdout))
+err = _Console(stderr=True, highlight=False, width=_width(sys.stderr))
 
 KernelArgument = Annotated[
     str, typer.Argument(metavar="KERNEL", help="A kernel file (.ekir), or - for standard input.")

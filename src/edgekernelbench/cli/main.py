@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -27,21 +30,54 @@ app.command("run")(run.run)
 app.command("score")(score.score)
 
 
+_UNREAD = 128 + signal.SIGPIPE
+"""The exit code of a program whose reader went away."""
+
+
 def main() -> None:
     """Entry point: exit code 0 done and right, 1 not right, 2 cannot be carried out."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter gets an escape
             stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        fail(UsageError("standard output is closed", "send it to a file, or to /dev/null"))
+        sys.exit(2)
     try:
-        app()
+        _run()
     except UsageError as error:
-        fail(error)
-        sys.exit(2)
+        _end(error, 2)
+    except BrokenPipeError:
+        _end(None, _UNREAD)
     except OSError as error:
-        fail(
-            UsageError(f"{error.filename or 'output'}: {error.strerror}", "see that it can be used")
-        )
-        sys.exit(2)
+        told = f"{error.filename or 'output'}: {error.strerror}"
+        _end(UsageError(told, "see that it can be used"), 2)
     except KeyboardInterrupt:
         err.print("interrupted; finished attempts are kept, `ekb run --resume` goes on")
         sys.exit(130)
+
+
+def _run() -> None:
+    """The command; output that nobody reads any more ends it as it ends other programs.
+
+    Typer's own code for that is 1, which means "not right" here.
+    """
+    stdout = sys.stdout
+    try:
+        app()
+    except SystemExit:
+        if sys.stdout is not stdout:  # replaced by one that hides the broken pipe
+            sys.exit(_UNREAD)
+        stdout.flush()
+        raise
+
+
+def _end(error: UsageError | None, code: int) -> NoReturn:
+    """Ends the program. What cannot be printed is dropped: the interpreter would try again at its
+    end, and end with a code of its own."""
+    if error is not None:
+        fail(error)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

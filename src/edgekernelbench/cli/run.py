@@ -14,6 +14,7 @@ from rich.table import Table
 from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, TargetOption, err, out, print_json
 from edgekernelbench.cli.tables import record_row, score_tables
 from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
 from edgekernelbench.records.schema import Record, Spent, Step
 from edgekernelbench.suite import Workload
 
@@ -34,7 +35,10 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Run an agent over a subset and score it."""
+    """Run an agent over a subset and score it.
+
+    Exit code 1 if no attempt came to a verdict.
+    """
     from edgekernelbench.agents.registry import make_agent
     from edgekernelbench.evaluator import EvalSettings, Evaluator
     from edgekernelbench.runs.run import RunConfig
@@ -65,12 +69,26 @@ def run(
         err.print("nothing was left to do: every attempt of this run had finished")
     if json:
         print_json(score(records))
-        return
-    for table in score_tables(score(records)):
-        out.print(table)
-    out.print(
-        f"records: {out_folder}/records.jsonl   scores again: ekb score {out_folder}", markup=False
-    )
+    else:
+        for table in score_tables(score(records)):
+            out.print(table)
+        again = f"scores again: ekb score {out_folder}"
+        out.print(f"records: {out_folder}/records.jsonl   {again}", markup=False)
+    if all(record.status in OUTSIDE_DENOMINATOR for record in records):
+        err.print("no attempt came to a verdict")
+        raise typer.Exit(1)
+
+
+def why_no_verdict(record: Record) -> str:
+    """One line on an attempt that yielded nothing to judge; empty where there is a verdict.
+
+    Of an agent that broke it is the traceback's last line: the record holds the rest.
+    """
+    if record.evaluation is not None and record.status not in OUTSIDE_DENOMINATOR:
+        return ""
+    message = record.message if record.evaluation is None else record.evaluation.message
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
 
 
 class _Display:
@@ -125,6 +143,9 @@ class _Display:
             self._header_shown = True
         table.add_row(*map(escape, row))
         err.print(table)
+        told = why_no_verdict(record)
+        if told:
+            err.print(f"  {told}", markup=False, soft_wrap=True)
 
     def _show(self, rest: str) -> None:
         self._live.update(escape(self._line + rest))

@@ -8,14 +8,18 @@ import typer
 from rich.table import Table
 
 from edgekernelbench.cli import suiteadd, suitecheck
-from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, out, print_json, quantity
+from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, out, print_json
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite import load_suite
-from edgekernelbench.suite.find import find_subset, find_workload
+from edgekernelbench.suite.find import find_workload, find_workloads
 
 app = typer.Typer(help="Patterns and workloads.", no_args_is_help=True)
 
 SubsetOption = Annotated[str, typer.Option("--subset", help=SUBSETS_HELP)]
+FamilyOption = Annotated[str | None, typer.Option("--family", help="Only of this family.")]
+LevelOption = Annotated[int | None, typer.Option("--level", help="Only of this level: 1, 2, 3.")]
+DtypeOption = Annotated[str | None, typer.Option("--dtype", help="Only of this dtype: f32, ...")]
+PatternOption = Annotated[str | None, typer.Option("--pattern", help="Only of this pattern.")]
 WorkloadArgument = Annotated[str, typer.Argument(metavar="WORKLOAD")]
 
 
@@ -33,8 +37,16 @@ def stats(json: JsonOption = False) -> None:
 
 
 @app.command("list")
-def list_(subset: SubsetOption = "all", json: JsonOption = False) -> None:
-    """List the workloads of a subset."""
+def list_(
+    subset: SubsetOption = "all",
+    family: FamilyOption = None,
+    level: LevelOption = None,
+    dtype: DtypeOption = None,
+    pattern: PatternOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the workloads of a subset; options narrow it, together all of them must hold."""
+    wanted = {"family": family, "level": level, "dtype": dtype, "pattern": pattern}
     rows: list[dict[str, Any]] = [
         {
             "workload": w.id,
@@ -44,7 +56,7 @@ def list_(subset: SubsetOption = "all", json: JsonOption = False) -> None:
             "domain": w.domain,
             "dtype": w.dtype,
         }
-        for w in find_subset(subset)
+        for w in find_workloads(subset, wanted)
     ]
     if json:
         print_json(rows)
@@ -70,6 +82,7 @@ def show(workload: WorkloadArgument, json: JsonOption = False) -> None:
         "dtype": found.dtype,
         "source": found.source,
         "provenance": found.provenance,
+        "notes": found.notes,
         "tolerance": found.tolerance,
         "flops": found.flops,
         "bytes_min": found.bytes_min,
@@ -80,10 +93,7 @@ def show(workload: WorkloadArgument, json: JsonOption = False) -> None:
         print_json(facts)
         return
     out.print(f"[bold]{found.id}[/]  level {found.level}, {found.family}, {found.domain}")
-    out.print(f"{found.source} ({found.provenance})", markup=False)
-    known = bool(found.definition.flops_formula)
-    flops = quantity(found.flops, "op") if known else "operations unknown"
-    out.print(f"{flops}, {quantity(found.bytes_min, 'B')} in and out\n")
+    out.print(f"provenance: {found.provenance}\n", markup=False)
     out.print(found.statement(), markup=False, soft_wrap=True)
 
 

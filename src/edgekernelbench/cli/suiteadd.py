@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from edgekernelbench.cli.common import JsonOption, err, out, print_json, quantity
 from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.model import ToleranceClass
+
+if TYPE_CHECKING:
+    from edgekernelbench.suite.own.add import Added
 
 
 def add(
@@ -30,6 +34,13 @@ def add(
             "--range", metavar="INPUT=LOW,HIGH", help="Values of an ONNX input; repeatable."
         ),
     ] = None,
+    tolerance: Annotated[
+        str | None,
+        typer.Option(metavar="CLASS", help="Of ONNX models, where theirs does not fit."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put it in the place of an own suite of that name.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Add own tasks: checked, copied, and from then on named like any other."""
@@ -37,7 +48,19 @@ def add(
 
     shapes = dict(_shape(text) for text in shape or [])
     ranges = dict(_range(text) for text in range_ or [])
-    added = add_suite(path, name, shapes, ranges)
+    added = add_suite(path, name, shapes, ranges, _class(tolerance), replace)
+    try:
+        _print(added, json)
+        out.file.flush()
+    except OSError as error:
+        suite = added.manifest.name
+        raise UsageError(
+            f"the own suite {suite!r} is added, but that cannot be printed ({error.strerror})",
+            f"`ekb suite list --subset own:{suite}` shows it",
+        ) from error
+
+
+def _print(added: Added, json: bool) -> None:
     tasks = added.manifest.tasks
     if json:
         rows = [
@@ -65,6 +88,18 @@ def remove(name: Annotated[str, typer.Argument(help="Of the own suite.")]) -> No
     from edgekernelbench.suite.own import store
 
     store.remove(name)
+
+
+def _class(text: str | None) -> ToleranceClass | None:
+    known: tuple[ToleranceClass, ...] = get_args(ToleranceClass)
+    if text is None:
+        return None
+    for name in known:
+        if name == text:
+            return name
+    raise UsageError(
+        f"--tolerance {text}: not a tolerance class", f"docs/tolerances.md: {', '.join(known)}"
+    )
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
+from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import EvalSettings, Evaluator, TaskSession
 from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.environment import versions
@@ -79,10 +80,11 @@ def run(
     """Runs every attempt that ``folder`` does not hold yet; returns all records of the run.
 
     Raises:
-        UsageError: see `RunStore.open` and `RunStore.append`.
+        UsageError: no task has what the agent needs; see `RunStore.open` and `RunStore.append` too.
     """
     from edgekernelbench.records.store import RECORDS, read_records
 
+    _refuse_if_nothing_can_be_done(config)
     with RunStore.open(folder, config.as_dict(), resume) as store:
         plan = list(_attempts(config))
         earlier = store.done
@@ -100,6 +102,32 @@ def run(
             store.append(record)
             observer.attempt_ends(record, False)
         return list(read_records(folder / RECORDS).records)
+
+
+def _refuse_if_nothing_can_be_done(config: RunConfig) -> None:
+    reason = ""
+    for workload in config.workloads:
+        reason = _lack(config.agent, workload)
+        if not reason:
+            return
+    if reason:
+        ids = [workload.id for workload in config.workloads]
+        which = f"{ids[0]} has none" if len(ids) == 1 else f"none of the {len(ids)} tasks has one"
+        raise UsageError(
+            f"{config.agent.name} needs a canonical program; {which}",
+            f"choose other tasks or another agent ({reason})",
+        )
+
+
+def _lack(agent: Agent, workload: Workload) -> str:
+    """What the agent would need and the task does not have, in one line; empty if nothing."""
+    if not agent.needs_canonical:
+        return ""
+    try:
+        workload.canonical()
+    except FileNotFoundError as error:
+        return str(error).partition("\n")[0]
+    return ""
 
 
 def _attempts(config: RunConfig) -> Iterator[tuple[Workload, int]]:
@@ -164,8 +192,9 @@ def _attempt(
 
 def _work(agent: Agent, task: Task, device: Device, seed: int) -> tuple[Answer, bool]:
     """The agent's answer; an agent that breaks loses its attempt, not the run."""
-    from edgekernelbench.errors import UsageError
-
+    lack = _lack(agent, task.workload)
+    if lack:
+        return Answer(None, lack), False
     try:
         return agent.attempt(task, device, seed), False
     except UsageError:

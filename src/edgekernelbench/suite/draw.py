@@ -64,13 +64,15 @@ def draw_inputs(workload: Workload, seed: int, const_seed: int) -> Arrays:
     """
     draw = Draw(workload, seed, const_seed)
     pattern = workload.definition.pattern
-    joint = pattern.joint_inputs(draw) if pattern.joint_inputs else {}
+    with pattern.guard():
+        joint = pattern.joint_inputs(draw) if pattern.joint_inputs else {}
     drawn: Arrays = {}
     for spec in workload.input_specs:
         if spec.name in joint:
             values = np.asarray(joint[spec.name])
         else:
-            values = pattern.draw.get(spec.name, _default)(draw, spec)
+            with pattern.guard():
+                values = np.asarray(pattern.draw.get(spec.name, _default)(draw, spec))
         drawn[spec.name] = _stored(values, spec, workload)
     return drawn
 
@@ -83,7 +85,7 @@ def _stored(values: np.ndarray, spec: TensorSpec, workload: Workload) -> np.ndar
         low, high = spec.dtype.int_range
         if values.dtype.kind not in "iu" or values.min() < low or values.max() > high:
             raise RuntimeError(f"{where} was drawn out of the range of {spec.dtype}")
-    stored = np.ascontiguousarray(values, dtype=spec.dtype.numpy)
+    stored = np.asarray(values, spec.dtype.numpy, order="C")  # not ascontiguousarray: 0-d stays
     if spec.dtype.is_float and not np.isfinite(stored).all():
         raise RuntimeError(f"{where} was drawn with values that are not finite")
     return stored

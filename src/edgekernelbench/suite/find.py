@@ -5,11 +5,18 @@ Own suites are read only for a name that the packaged suite does not have.
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Mapping
+
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite.load import SUBSETS, load_suite
 from edgekernelbench.suite.model import Workload
 
 OWN = "own"
+_SUGGESTED = 3
+_NUMBER = re.compile(r"_+\d+$")
+_NAMED = 8
 
 
 def find_workload(name: str) -> Workload:
@@ -18,8 +25,6 @@ def find_workload(name: str) -> Workload:
     Raises:
         UsageError: naming the nearest ones, if there is none.
     """
-    import difflib
-
     workloads = load_suite().workloads
     if name in workloads:
         return workloads[name]
@@ -28,11 +33,27 @@ def find_workload(name: str) -> Workload:
     own = store.find(name)
     if own is not None:
         return own
-    near = difflib.get_close_matches(name, [*workloads, *_own_ids()], 3, 0.5)
+    if name in store.names():
+        ids = [workload.id for workload in store.workloads(name)]
+        more = f", ... ({len(ids)} in all)" if len(ids) > _NAMED else ""
+        raise UsageError(
+            f"{name!r} is an own suite, not a workload",
+            f"its workloads: {', '.join(ids[:_NAMED])}{more}",
+        )
+    near = _nearest(name, [*workloads, *_own_ids()])
     raise UsageError(
         f"unknown workload {name!r}",
         f"did you mean {', '.join(near)}?" if near else "`ekb suite list` names them all",
     )
+
+
+def _nearest(name: str, ids: list[str]) -> list[str]:
+    """Workloads of the pattern whose name is nearest, the first ones first."""
+    patterns: dict[str, list[str]] = {}
+    for id in ids:
+        patterns.setdefault(id.rpartition("__")[0] or id, []).append(id)
+    near = difflib.get_close_matches(_NUMBER.sub("", name), patterns, 1, 0.6)
+    return patterns[near[0]][:_SUGGESTED] if near else []
 
 
 def find_subset(name: str) -> tuple[Workload, ...]:
@@ -51,6 +72,27 @@ def find_subset(name: str) -> tuple[Workload, ...]:
             f"unknown subset {name!r}", f"subsets: {', '.join(SUBSETS)}, own, own:NAME"
         )
     return load_suite().subset(name)
+
+
+def find_workloads(subset: str, wanted: Mapping[str, str | int | None]) -> tuple[Workload, ...]:
+    """The workloads of a subset whose facts are as wanted; None means any.
+
+    Raises:
+        UsageError: no such subset, or nothing is left; names the values that there are.
+    """
+    found = find_subset(subset)
+    for fact, value in wanted.items():
+        if value is None:
+            continue
+        there = sorted({str(getattr(workload, fact)) for workload in found})
+        found = tuple(workload for workload in found if getattr(workload, fact) == value)
+        if not found:
+            near = difflib.get_close_matches(str(value), there, 3, 0.5) or there
+            raise UsageError(
+                f"no workload of subset {subset!r} with {fact} {value!r}",
+                f"there are: {', '.join(near[:_NAMED])}{', ...' if len(near) > _NAMED else ''}",
+            )
+    return found
 
 
 def _own_ids() -> list[str]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from edgekernelbench.errors import UsageError
-from edgekernelbench.suite.model import Definition, Workload
+from edgekernelbench.suite.model import Definition, TensorDecl, Workload
 from edgekernelbench.suite.rows import first_fault, pair, split, tensors
 
 Row = dict[str, str]
@@ -104,8 +104,7 @@ def _rows(folder: Traversable) -> Iterable[tuple[str, Row]]:
 def _located(place: str, row: Row, make: Callable[[Row], T]) -> T:
     """What ``make`` makes of a row; what is wrong with it is told with its place."""
     try:
-        if None in row or None in row.values():
-            raise ValueError("it has not as many cells as the table has columns")
+        _check_cells(row)
         return make(row)
     except KeyError as error:
         message = f"there is no {error.args[0]!r}, neither as a column nor as a pattern"
@@ -115,35 +114,97 @@ def _located(place: str, row: Row, make: Callable[[Row], T]) -> T:
     raise UsageError(f"{place} ({name}): {message}", "put that cell right")
 
 
+def _check_cells(row: Mapping[Any, Any]) -> None:
+    """Raises ValueError for a row that the CSV reader had to pad, or had cells left over from."""
+    columns = [name for name in row if name is not None]
+    cells = sum(row[name] is not None for name in columns) + len(row.get(None) or [])
+    if cells != len(columns):
+        raise ValueError(f"it has {cells} cells, the table {len(columns)} columns")
+
+
+def _cell(row: Row, column: str, parse: Callable[[str], T]) -> T:
+    """A cell that is more than text; what is wrong with it is told with its column."""
+    text = row[column]
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{column}: {first_fault(error)}") from error
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+
+
+def _flag(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError(f"{text!r} is neither 0 nor 1")
+    return text == "1"
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not JSON") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = split(text, ",")
+    for name in names:
+        if not name.isidentifier():
+            raise ValueError(f"{name!r} is no name; names are separated by ','")
+    return names
+
+
+def _inputs(row: Row) -> tuple[TensorDecl, ...]:
+    """Inputs with their const marks: a mark that fits none would silently mark nothing."""
+    const = split(row["const"], ";")
+    inputs = _cell(row, "inputs", lambda text: tensors(text, frozenset(const)))
+    known = [decl.name for decl in inputs]
+    for name in const:
+        if name not in known:
+            raise ValueError(f"const: {name!r} is no input ({', '.join(known)})")
+    return inputs
+
+
 def _new(id: str, known: Mapping[str, object], place: str) -> None:
     if id in known:
         raise UsageError(f"{place}: {id} stands in the table twice", "ids are unique")
 
 
 def _definition(row: Row) -> Definition:
-    const = frozenset(split(row["const"], ";"))
     return Definition(
         id=row["pattern_id"],
-        level=int(row["level"]),  # type: ignore[arg-type]  # pydantic checks the range
+        level=_cell(row, "level", _whole),  # type: ignore[arg-type]  # pydantic checks the range
         family=row["family"],
         formula=row["definition"],
-        inputs=tensors(row["inputs"], const),
-        outputs=tensors(row["outputs"]),
+        inputs=_inputs(row),
+        outputs=_cell(row, "outputs", tensors),
         notes=row["notes"],
         tolerance=row["tolerance"],  # type: ignore[arg-type]
         intensity=row["intensity"],  # type: ignore[arg-type]
         dtype_class=row["dtype_class"],
         dtypes=split(row["dtypes"], "|"),
         layout=row["layout"],
-        attrs=split(row["attrs"], ","),
-        derived=tuple(pair(part) for part in split(row["derived"], ";")),
+        attrs=_cell(row, "attrs", _names),
+        derived=_cell(row, "derived", lambda text: tuple(map(pair, split(text, ";")))),
         flops_formula=row["flops_formula"],
         touched_formula=row["touched_formula"],
         naive_formula=row["naive_formula"],
         input_gen=row["input_gen"],
         accumulation=row["accumulation"],
-        lsb_share=float(row["lsb_share"] or 0.001),
-        small={name: json.loads(value) for name, value in map(pair, row["small"].split())},
+        lsb_share=_cell(row, "lsb_share", lambda text: _number(text or "0.001")),
+        small=_cell(row, "small", lambda text: {n: _json(v) for n, v in map(pair, text.split())}),
     )
 
 
@@ -154,16 +215,16 @@ def _workload(row: Row, definitions: Mapping[str, Definition]) -> Workload:
         domain=row["domain"],
         source=row["source"],
         provenance=row["provenance"],
-        bindings=json.loads(row["bindings"]),
+        bindings=_cell(row, "bindings", _json),
         dtype=row["dtype"],
         tolerance=row["tolerance"],  # type: ignore[arg-type]
-        flops=int(row["flops"]),
-        bytes_min=int(row["bytes_min"]),
-        bytes_touched=int(row["bytes_touched"]),
+        flops=_cell(row, "flops", _whole),
+        bytes_min=_cell(row, "bytes_min", _whole),
+        bytes_touched=_cell(row, "bytes_touched", _whole),
         backends=split(row["backends"], ";"),
-        agent=row["agent_subset"] == "1",
-        heldout=row["heldout"] == "1",
+        agent=_cell(row, "agent_subset", _flag),
+        heldout=_cell(row, "heldout", _flag),
         heldout_kind=row["heldout_kind"],
-        quick=row["quick"] == "1",
+        quick=_cell(row, "quick", _flag),
         notes=row["notes"],
     )

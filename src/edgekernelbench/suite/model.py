@@ -182,7 +182,7 @@ class Workload(_Stored):
         return tuple(self._spec(decl) for decl in self.definition.outputs)
 
     def _spec(self, decl: TensorDecl) -> TensorSpec:
-        shape = tuple(int(evaluate(dim, self.sizes)) for dim in decl.dims)
+        shape = tuple(_extent(decl.name, dim, self.sizes) for dim in decl.dims)
         return TensorSpec(
             name=decl.name, dtype=decl.dtype or self.float_dtype, shape=shape, const=decl.const
         )
@@ -291,3 +291,10 @@ class Workload(_Stored):
         from edgekernelbench.suite.statement import task_statement
 
         return task_statement(self)
+
+
+def _extent(tensor: str, dim: str, sizes: Mapping[str, Number]) -> int:
+    value = evaluate(dim, sizes)
+    if value != int(value):
+        raise ValueError(f"{tensor}: the extent {dim} is {value:g}, not a whole number")
+    return int(value)

@@ -92,6 +92,10 @@ RULES: dict[ToleranceClass, Rule] = {
     "f16_graph": Rule(1e-2, 1e-2, cosine=0.9999),
 }
 
+ROUNDING: ToleranceClass = "f32_dynamic_quant"
+"""For graphs that round floats to integers on the way: it allows for one on the other side of a
+tie, which a single run may not have."""
+
 _UNIT_ROUNDOFF = 2.0**-24
 
 
@@ -143,13 +147,30 @@ def _compare_one(
 ) -> OutputDetail:
     if output.shape != truth.shape or not truth.size:
         raise ValueError(f"output {name}: shape {output.shape} against {truth.shape}")
+    output, truth = np.atleast_1d(output), np.atleast_1d(truth)  # a scalar cannot be masked
     if truth.dtype.kind == "f":
         scored = _score_floats(output.astype(np.float64), truth, rule, facts)
+        if rule is _EXACT:
+            return _naming(_detail(name, scored, truth, rule), ~scored.matched, "differ")
         return _detail(name, scored, truth, rule)
     rule = replace(rule, cosine=None)  # integers among a graph's floats are still exact
     if rule.lsb:
         rule = replace(rule, matched=1.0 - facts.lsb_share, cap=1.0)
-    return _detail(name, _score_integers(output, truth, rule), truth, rule)
+    scored = _score_integers(output, truth, rule)
+    detail = _detail(name, scored, truth, rule)
+    if rule.lsb:
+        return _naming(detail, scored.scaled > rule.cap, f"are more than {rule.lsb} off")
+    return _naming(detail, ~scored.matched, "differ")
+
+
+def _naming(detail: OutputDetail, wrong: np.ndarray, what: str) -> OutputDetail:
+    """With the count and the first place of wrong elements as the reason, where any value but the
+    right one is wrong. It names no values: the text reaches agents."""
+    if detail.passed or detail.nonfinite or not wrong.any():
+        return detail
+    first = [int(i) for i in np.argwhere(wrong)[0]]
+    told = f"{int(wrong.sum())} of {wrong.size} elements {what}, the first at {first}"
+    return detail.model_copy(update={"reason": told})
 
 
 @dataclass(frozen=True, slots=True)

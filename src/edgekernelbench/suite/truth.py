@@ -26,20 +26,32 @@ CACHE_LIMIT = 512 * 2**20
 """Bytes that the cache may take; the entries unused longest are dropped first."""
 
 
+class WrongOutput(RuntimeError):
+    """A reference does not yield what its table declares: ``fault`` says so without the task."""
+
+    def __init__(self, workload: Workload, fault: str) -> None:
+        super().__init__(f"{workload.id}: {fault}")
+        self.fault = fault
+
+
 def compute_truth(workload: Workload, inputs: Mapping[str, np.ndarray]) -> Arrays:
     """Run the reference.
 
     Raises:
-        RuntimeError: the reference yields a wrong number of outputs, a wrong shape, or integers
+        WrongOutput: the reference yields a wrong number of outputs, a wrong shape, or integers
             outside of the declared dtype.
     """
     pattern = workload.definition.pattern
     widened = {spec.name: _widen(inputs[spec.name]) for spec in workload.input_specs}
     available = {**workload.sizes, **widened}
-    result = pattern.reference(**arguments(pattern.reference, available))
+    who = f"the reference of {pattern.id}"
+    with pattern.guard():
+        result = pattern.reference(**arguments(pattern.reference, available, who))
     results = result if isinstance(result, tuple) else (result,)
     if len(results) != len(workload.output_specs):
-        raise RuntimeError(f"{pattern.id}: the reference yields {len(results)} outputs")
+        declared = ", ".join(spec.name for spec in workload.output_specs)
+        fault = f"the reference yields {len(results)} outputs; declared are {declared}"
+        raise WrongOutput(workload, fault)
     return {
         spec.name: _truth_of(np.asarray(values), spec, workload)
         for spec, values in zip(workload.output_specs, results, strict=True)
@@ -53,15 +65,16 @@ def _widen(array: np.ndarray) -> np.ndarray:
 
 
 def _truth_of(values: np.ndarray, spec: TensorSpec, workload: Workload) -> np.ndarray:
-    where = f"{workload.id}: the reference's output {spec.name}"
+    what = f"the reference's output {spec.name}"
     if values.shape != spec.shape:
-        raise RuntimeError(f"{where} has shape {values.shape}, not {spec.shape}")
+        told = f"has the shape {list(values.shape)}, not {list(spec.shape)}"
+        raise WrongOutput(workload, f"{what} {told}")
     if spec.dtype.is_float:
-        return np.ascontiguousarray(values, np.float64)
+        return np.asarray(values, np.float64, order="C")  # not ascontiguousarray: 0-d stays
     stored = values.astype(spec.dtype.numpy)
     if not np.array_equal(stored, values):
-        raise RuntimeError(f"{where} is not representable in {spec.dtype}")
-    return np.ascontiguousarray(stored)
+        raise WrongOutput(workload, f"{what} is not representable in {spec.dtype}")
+    return np.asarray(stored, order="C")
 
 
 # ---------------------------------------------------------------- cache
@@ -87,7 +100,7 @@ def cached_truth(workload: Workload, inputs: Mapping[str, np.ndarray]) -> Arrays
 
 def truth_key(workload: Workload, inputs: Mapping[str, np.ndarray]) -> str:
     """SHA-256 (hex) over the workload, the reference's text and the inputs' bytes."""
-    from edgekernelbench.suite.statement import reference_source
+    from edgekernelbench.suite.source import reference_source
 
     digest = hashlib.sha256()
     digest.update(workload.digest.encode())

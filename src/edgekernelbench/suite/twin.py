@@ -25,12 +25,20 @@ if TYPE_CHECKING:
 OPSET = 21
 _IR_VERSION = 10
 
-SESSION_CONFIG = {"session.qdq_matmulnbits_accuracy_level": "1"}
-"""ONNX Runtime session entries under which twins compute what their definitions say.
+_FAITHFUL = {"session.qdq_matmulnbits_accuracy_level": "1"}
+_EXACT_SUMS = {"session.x64quantprecision": "1"}
 
-By default the runtime quantises the activations of 4-bit products to 8 bits: faster, and outside
-of the tolerance.
-"""
+
+def session_config(model: bytes) -> dict[str, str]:
+    """ONNX Runtime session entries under which a serialized model computes what it says.
+
+    By default the runtime quantises the activations of 4-bit products to 8 bits: faster, and
+    outside of the tolerance. On x86 processors without VNNI, QLinear operators also add pairs of u8
+    times s8 products with saturation to 16 bits, so that large weights give wrong sums; for models
+    that have such operators the second entry makes them take u8 weights. (Elsewhere it would break
+    per-channel DequantizeLinear without zero points.)
+    """
+    return _FAITHFUL | (_EXACT_SUMS if b"QLinear" in model else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,9 @@ def build_twin(workload: Workload, inputs: Mapping[str, np.ndarray]) -> ModelPro
     graph = Graph(workload.float_dtype.numpy, const)
     values = {s.name: Value(s.name) for s in workload.input_specs if not s.const}
     available = {**workload.sizes, **const, **values}
-    result = pattern.build_twin(graph, **arguments(pattern.build_twin, available, skip=1))
+    who = f"the twin of {pattern.id}"
+    with pattern.guard():
+        result = pattern.build_twin(graph, **arguments(pattern.build_twin, available, who, skip=1))
     return _model(workload, graph, (result,) if isinstance(result, Value) else tuple(result))
 
 
@@ -144,11 +154,10 @@ def run_twin(model: ModelProto, inputs: Mapping[str, np.ndarray]) -> dict[str, n
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
-    for key, value in SESSION_CONFIG.items():
+    serialized = model.SerializeToString()
+    for key, value in session_config(serialized).items():
         options.add_session_config_entry(key, value)
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(serialized, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     feeds = {given.name: inputs[given.name] for given in session.get_inputs()}
     results = session.run(None, feeds)

@@ -179,7 +179,7 @@ def test_names_of_the_language_and_clashing_names_give_way(tmp_path: Path):
     inputs = [models.value(name, [9]) for name in ("sum", "a.b", "a/b")]
     task = added(models.model(nodes, inputs, [models.value("1", [9])]), tmp_path, "for")
     workload = task.workload
-    assert workload.id == "for_"
+    assert workload.id == "own_for"
     assert [s.name for s in workload.input_specs] == ["sum_", "a_b", "a_b_2"]
     assert workload.output_specs[0].name == "t_1"
     assert task.canonical
@@ -251,3 +251,105 @@ def test_floats_and_integers_beside_each_other(tmp_path: Path):
     right = {s.name: truth[s.name].astype(s.dtype.numpy) for s in workload.output_specs}
     assert workload.compare(right, truth).passed
     assert not workload.compare({**right, "indices": right["indices"] + 1}, truth).passed
+
+
+def quantised_floats() -> onnx.ModelProto:
+    """The quantised convolution, its result dequantised."""
+    made = models.quantised()
+    made.graph.node.append(helper.make_node("DequantizeLinear", ["y", "sy", "zy"], ["z"]))
+    del made.graph.output[:]
+    made.graph.output.append(models.value("z", [1, 6, 7, 9]))
+    return made
+
+
+def only_a_scale() -> onnx.ModelProto:
+    """An operator that rounds, and nothing that reads what it rounded."""
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("Cast", ["s"], ["t"], to=1),
+        helper.make_node("Mul", ["x", "t"], ["y"]),
+    ]
+    return models.model(nodes, [models.value("x", [6, 9])], [models.value("y", [6, 9])])
+
+
+def test_a_graph_that_rounds_on_its_way_is_allowed_a_step_if_it_shows(tmp_path: Path):
+    workload = added(quantised_floats(), tmp_path).workload
+    assert (workload.tolerance, workload.dtype) == ("f32_dynamic_quant", "f32")
+    outcome = check_workload(workload, Effort(seeds=2))
+    assert not outcome.findings, outcome.findings
+    assert {"precision", "loose"} <= set(outcome.skipped)
+    smooth = added(only_a_scale(), tmp_path, "n").workload
+    assert smooth.tolerance == "f32_graph"
+
+
+def test_a_class_that_is_told_overrules(tmp_path: Path):
+    told = added(models.one("Erf", 40), tmp_path, tolerance="f32_elementwise").workload
+    assert told.tolerance == told.definition.tolerance == "f32_elementwise"
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["image", "sequence"])
+def test_integer_convolutions_with_large_weights(wide: bool, tmp_path: Path):
+    """Scales of channels; sums that saturate 16 bits, which the runtime must not do."""
+    rng = np.random.default_rng(3)
+    extents = [8, 9] if wide else [12]
+    names = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy", "b"]
+    node = helper.make_node("QLinearConv", names, ["y"], pads=[1] * (2 * len(extents)))
+    tensors = {
+        "sx": np.float32(0.02),
+        "zx": np.uint8(3),
+        "w": rng.choice(np.array([-127, 127], np.int8), (6, 4, *[3] * len(extents))),
+        "sw": (0.01 * rng.uniform(0.5, 1, 6)).astype(np.float32) if wide else np.float32(0.008),
+        "zw": np.int8(0),
+        "sy": np.float32(0.4),
+        "zy": np.uint8(130),
+        "b": rng.integers(-5000, 5000, 6).astype(np.int32),
+    }
+    inputs = [models.value("x", [1, 4, *extents], TensorProto.UINT8)]
+    outputs = [models.value("y", [1, 6, *extents], TensorProto.UINT8)]
+    workload = added(models.model([node], inputs, outputs, tensors), tmp_path).workload
+    assert workload.tolerance == "int8_requant"
+
+
+def test_integer_convolutions_of_sequences_have_scales_of_channels():
+    """ONNX Runtime makes an image of them, so there is nothing to compare with but arithmetic."""
+    from edgekernelbench.suite.own.graph.operators import QLinearConv
+
+    x = np.arange(6, dtype=np.uint8).reshape(1, 1, 6)
+    w = np.array([[[1, 1]], [[1, -1]]], np.int8)
+    one, none = np.float32(1), np.uint8(0)
+    scales = np.array([1, 2], np.float32)
+    y = QLinearConv.eval(x, one, none, w, scales, np.int8(0), one, np.uint8(100))
+    assert y.dtype == np.uint8
+    assert y.tolist() == [[[101, 103, 105, 107, 109], [98, 98, 98, 98, 98]]]
+
+
+def test_integer_products_are_rounded_before_the_zero_point():
+    from edgekernelbench.suite.own.graph.operators import QLinearMatMul
+
+    a, b = np.array([[1], [3]], np.uint8), np.array([[1, 1]], np.int8)
+    scales = np.array([0.5, 1], np.float32), np.array([1, 0.5], np.float32)
+    none, one = np.uint8(0), np.float32(1)
+    y = QLinearMatMul.eval(a, scales[0], none, b, scales[1], np.int8(0), one, np.uint8(7))
+    assert y.tolist() == [[7, 7], [10, 9]]
+
+
+def test_what_makes_a_task_worthless_is_told(tmp_path: Path):
+    nodes = [
+        helper.make_node("Mul", ["b", "tiny"], ["small"]),
+        helper.make_node("Add", ["x", "small"], ["y"]),
+        helper.make_node("Sub", ["x", "far"], ["left"]),
+        helper.make_node("Relu", ["left"], ["z"]),
+    ]
+    tensors = {"tiny": np.float32(1e-8), "far": np.float32(2.5)}
+    inputs = [models.value("x", [400]), models.value("b", [400])]
+    outputs = [models.value("y", [400]), models.value("z", [400])]
+    made = models.model(nodes, inputs, outputs, tensors)
+    told = add(models.save(made, tmp_path / "m.onnx")).warnings
+    assert any("redrawing input b leaves the old result right" in line for line in told), told
+    assert any("of z is one value" in line for line in told), told
+
+
+def test_a_statement_names_the_file_once(tmp_path: Path):
+    workload = added(models.cnn(), tmp_path, "cnn", shapes={"input.1": (1, 3, 6, 8)}).workload
+    assert workload.statement().count("cnn.onnx") == 1
+    assert workload.provenance == f"file:{tmp_path / 'cnn.onnx'}"

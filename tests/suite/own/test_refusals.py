@@ -118,6 +118,11 @@ def wrong_shapes() -> onnx.ModelProto:
     return model([node], [value("x", [4, 5])], [value("y", [4, 3])], {"w": models.weights(6, 3)})
 
 
+def counting() -> onnx.ModelProto:
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("NonZero", ["r"], ["y"])]
+    return model(nodes, [value("x", [40])], [value("y", [1, "n"], TensorProto.INT64)])
+
+
 def sparse() -> onnx.ModelProto:
     made = one("Relu", 8)
     tensor = made.graph.sparse_initializer.add()
@@ -152,6 +157,7 @@ def sparse() -> onnx.ModelProto:
         (too_large, "MiB of tensors", "extract_model"),
         (wrong_shapes, "shapes do not fit", "--shape"),
         (sparse, "'thin' is sparse", "dense"),
+        (counting, "output 'y' has no static shape.*NonZero", "fixed"),
     ],
 )
 def test_models(
@@ -240,12 +246,30 @@ def test_names_that_are_taken_or_none(name: str, tmp_path: Path, home: Path):
     refused(models.save(one("Relu", 8), tmp_path / "m.onnx"), home, name=name)
 
 
+def test_why_a_name_cannot_be(tmp_path: Path, home: Path):
+    path = models.save(one("Relu", 8), tmp_path / "m.onnx")
+    for name, told in (
+        ("relu", "a function of the kernel language"),
+        ("for", "a word of the kernel language"),
+        ("matmul_nt", "'matmul_nt' is a pattern of the packaged suite"),
+        ("quick", "is a subset"),
+        ("a-b", "not a name"),
+    ):
+        assert told in refused(path, home, name=name).message
+
+
 def test_a_name_of_another_own_suite(tmp_path: Path):
     path = models.save(one("Relu", 8), tmp_path / "m.onnx")
     add(path)
     with pytest.raises(UsageError, match="already") as caught:
         add(path)
-    assert "ekb suite remove m" in caught.value.help
+    assert "ekb suite remove m" in caught.value.help and "--replace" in caught.value.help
+    assert add(path, tolerance="f32_graph", replace=True).manifest.name == "m"
+    assert store.read("m").tasks[0].workload.tolerance == "f32_graph"
+    with pytest.raises(UsageError):
+        add(models.save(no_inputs(), path), replace=True)
+    assert store.names() == ("m",), "what cannot be added replaces nothing"
+    models.save(one("Relu", 8), path)
     assert add(path, name="n").manifest.name == "n"
 
 

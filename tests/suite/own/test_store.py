@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +100,41 @@ def test_a_home_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("EDGEKERNELBENCH_HOME", str(tmp_path / "file"))
     with pytest.raises(UsageError, match="cannot be written"):
         add(models.save(models.one("Tanh", 40), tmp_path / "mine.onnx"))
+
+
+def test_of_two_commands_at_once_the_slower_is_told(tmp_path: Path, home: Path):
+    with pytest.raises(UsageError, match="there is an own suite 'mine' already"):  # noqa: SIM117
+        with store.staged("mine") as folder:
+            (folder / "late").write_text("")
+            add(models.save(models.one("Tanh", 40), tmp_path / "mine.onnx"))
+    assert find_workload("mine").id == "mine"
+    assert [f.name for f in (home / "suite").iterdir()] == ["mine"]
+
+
+def test_what_killed_commands_left_is_swept(home: Path):
+    program = (
+        "import os, signal, sys, time\n"
+        "from edgekernelbench.suite.own import store\n"
+        "with store.staged('mine') as folder:\n"
+        "    print(folder, flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    folder = Path(process.stdout.readline().strip())
+    os.utime(folder, (0, 0))
+    store.sweep()
+    assert folder.is_dir(), "its command is at work"
+    process.kill()
+    process.communicate()
+    store.sweep()
+    assert not folder.exists() and not list((home / "suite").iterdir())
+
+
+def test_what_is_new_is_not_swept(home: Path):
+    folder = home / "suite" / ".adding-x"
+    folder.mkdir(parents=True)
+    store.sweep()
+    assert folder.is_dir()

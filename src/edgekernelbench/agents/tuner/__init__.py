@@ -17,6 +17,7 @@ class Tuner:
     """
 
     name = "tuner"
+    needs_canonical = True
 
     @property
     def options(self) -> dict[str, Any]:

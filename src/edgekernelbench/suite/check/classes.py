@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from edgekernelbench.suite.check.model import Outcome
 from edgekernelbench.suite.model import ToleranceClass, Workload
+from edgekernelbench.suite.tolerance import ROUNDING
 
 NEEDED = 0.05
 """Least share of the allowed error that some honest executor of a class must need."""
@@ -38,5 +39,5 @@ def classes(outcomes: Iterable[Outcome], workloads: Mapping[str, Workload]) -> t
     return tuple(
         ClassUse(name, tuple(sorted(values)))
         for name, values in sorted(errors.items())
-        if name != "exact_move"
+        if name not in ("exact_move", ROUNDING)
     )

@@ -73,13 +73,19 @@ def check_effect(workload: Workload, inputs: Arrays, truth: Arrays, notes: Notes
     """Redrawing any one input makes the old truth wrong."""
     inert = workload.definition.pattern.inert
     for spec in workload.input_specs:
-        redrawn = _other_draw(workload, spec, inputs)
-        changed = workload.truth({**inputs, spec.name: redrawn}, cache=False)
-        passed = workload.compare(rounded(workload, changed), truth).passed
+        effective = has_effect(workload, spec, inputs, truth)
         if spec.name in inert:
-            notes.expect("effect", passed, f"{spec.name} is declared inert, but has an effect")
+            told = f"{spec.name} is declared inert, but has an effect"
+            notes.expect("effect", not effective, told)
         else:
-            notes.expect("effect", not passed, f"{spec.name} has no effect on the outputs")
+            notes.expect("effect", effective, f"{spec.name} has no effect on the outputs")
+
+
+def has_effect(workload: Workload, spec: TensorSpec, inputs: Arrays, truth: Arrays) -> bool:
+    """Whether redrawing one input makes the old truth wrong."""
+    redrawn = _other_draw(workload, spec, inputs)
+    changed = workload.truth({**inputs, spec.name: redrawn}, cache=False)
+    return not workload.compare(rounded(workload, changed), truth).passed
 
 
 def _other_draw(workload: Workload, spec: TensorSpec, inputs: Arrays) -> np.ndarray:

@@ -60,12 +60,13 @@ class Effort(BaseModel):
 
 @dataclass
 class Notes:
-    """Collects while the checks run."""
+    """Collects while the checks run. ``compared``: rules under which outputs met the truth."""
 
     applied: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    compared: set[str] = field(default_factory=set)
 
     def expect(self, rule: str, holds: bool, message: str) -> bool:
         """Counts one application of a rule; notes ``message`` where it does not hold."""
@@ -78,6 +79,10 @@ class Notes:
         """Notes that a rule could not be tried because something raised."""
         lines = str(error).strip().splitlines() or [""]
         self.expect(rule, False, f"{type(error).__name__}: {lines[-1][:300]}")
+
+    def broke(self, rule: str) -> bool:
+        """Whether a rule was found broken."""
+        return any(finding.rule == rule for finding in self.findings)
 
     def worst(self, figure: str, value: float) -> None:
         """Keeps the largest value of a figure."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ Check = Callable[[Workload, Effort], Outcome]
 
 def check_all(
     workloads: Sequence[Workload], effort: Effort, jobs: int, check: Check = check_workload
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """One outcome for each workload, in the order of completion.
 
     A workload whose process dies is tried once more alone, and then reported as a finding; the
@@ -54,13 +54,22 @@ def _until_broken(
             while waiting or running:
                 while waiting and len(running) < jobs:
                     workload = waiting.popleft()
-                    running[pool.submit(check, workload, effort)] = workload
+                    running[pool.submit(check, _plain(workload), effort)] = workload
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield future.result()
                     del running[future]
         except BrokenProcessPool:
             suspects.extend(running.values())
+        except BaseException:  # an interrupt must not wait for checks that nobody asks for now
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
+
+
+def _plain(workload: Workload) -> Workload:
+    """Without what it has cached: a pattern's functions cannot be sent to a process."""
+    return Workload.model_validate(workload.model_dump())
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 RULES: dict[str, str] = {
-    "row": "sizes, operations and bytes follow from the formulas; the header parses to the "
-    "interface; something is left to compute at run time",
+    "row": "sizes, operations and bytes follow from the formulas; every name, there and in the "
+    "pattern's declarations, means something; dtype and tolerance suit each other; the header "
+    "parses to the interface; something is left to compute at run time",
     "draw": "inputs have the declared dtypes and shapes, are finite, the same for the same seed, "
     "and other ones for another; const inputs depend on the constants' seed alone",
     "spread": "every input varies; some float input has both signs, unless the pattern says how "
@@ -16,14 +17,17 @@ RULES: dict[str, str] = {
     "worst error is below half of the allowed one",
     "canonical": "the canonical program verifies, and the interpreter's result passes: in float64 "
     "and in the declared dtypes at small sizes, in float64 at full size within the time given",
-    "independent": "the reference was compared with a twin or a canonical program",
+    "independent": "the reference's results were compared with those of a twin or of a canonical "
+    "program",
     "control": "every control that applies fails (see `suite.controls`); zero, constant, poison "
     "and stale apply to every output, or the pattern says why not",
-    "precision": "inputs rounded to the 10 bits of TF32 (f16: to 3 bits), all else exact, fail",
+    "precision": "inputs rounded to the 10 bits of TF32 (f16: to 3 bits), all else exact, fail; "
+    "not tried in a graph that rounds floats to integers on its way (f32_dynamic_quant)",
     "compiled": "the canonical program under the default rules, compiled for this host, passes at "
     "full size",
     "tight": "the compiled program's worst error is at most half of the allowed one",
-    "loose": "the allowed error is at most 5000 times the compiled program's worst one",
+    "loose": "the allowed error is at most 5000 times the compiled program's worst one; "
+    "not tried in a graph that rounds floats to integers on its way",
     "class": "some compiled program or twin of a tolerance class needs at least a twentieth of the "
     "allowed error (where 10 workloads of the class are checked)",
 }

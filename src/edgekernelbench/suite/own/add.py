@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.suite.load import SUBSETS, load_suite
-from edgekernelbench.suite.own import store
+from edgekernelbench.suite.model import ToleranceClass
+from edgekernelbench.suite.own import store, verify
+from edgekernelbench.suite.own.graph.options import Options
+from edgekernelbench.suite.own.guard import first_line
 from edgekernelbench.suite.own.manifest import Manifest, OwnTask
-from edgekernelbench.suite.own.names import plain, suite_name
+from edgekernelbench.suite.own.names import MAX_NAME, plain, suite_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,8 @@ def add(
     name: str | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
+    tolerance: ToleranceClass | None = None,
+    replace: bool = False,
 ) -> Added:
     """Checks what lies at ``path`` and stores it as an own suite.
 
@@ -33,74 +40,83 @@ def add(
         name: of the suite; made of the file's or folder's name if left out.
         shapes: of inputs of ONNX models, where they are dynamic.
         ranges: lowest and highest values of inputs of ONNX models.
+        tolerance: class of ONNX models; made of their operators if left out.
+        replace: an own suite of that name gives way once the new one is whole.
 
     Raises:
         UsageError: no task can be made of it, or the name is taken; nothing is stored then.
     """
     path = path.expanduser()
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder", _KINDS)
+    try:
+        usable = path.is_file() or path.is_dir()
+        there = usable or path.exists()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{str(path)[:200]}: {first_line(error)}", _KINDS) from error
+    if not usable:
+        told = "neither a file nor a folder" if there else "there is no such file or folder"
+        raise UsageError(f"{path}: {told}", _KINDS)
     chosen = suite_name(name, path.resolve().stem if path.is_file() else path.resolve().name)
-    _check_free(chosen, path)
-    with store.staged(chosen) as folder:
+    _check_free(chosen, path, replace)
+    with store.staged(chosen, replace) as folder, redirect_stdout(sys.stderr):
         if path.suffix == ".py":
-            if shapes or ranges:
+            if shapes or ranges or tolerance:
                 raise UsageError(
-                    f"{path}: --shape and --range are for ONNX models",
-                    "a Python file says them itself: shapes=, draw=",
+                    f"{path}: --shape, --range and --tolerance are for ONNX models",
+                    "a Python file says them itself: shapes=, draw=, tolerance=",
                 )
             from edgekernelbench.suite.own.python.make import make_tasks
 
             tasks = make_tasks(path, chosen, folder)
             kind = "python"
         else:
-            tasks = _models(path, chosen, folder, shapes or {}, ranges or {})
+            options = Options(shapes or {}, ranges or {}, tolerance=tolerance)
+            tasks = _models(path, chosen, folder, options)
             kind = "onnx"
         manifest = Manifest(name=chosen, kind=kind, source=str(path.resolve()), tasks=tasks)
         store.write(folder, manifest)
-    return Added(manifest, tuple(_warnings(manifest)))
+    with redirect_stdout(sys.stderr):
+        doubts = [f"{t.workload.id}: {doubt}" for t in tasks for doubt in verify.doubts(t.workload)]
+    return Added(manifest, (*_warnings(manifest), *doubts))
 
 
 _KINDS = "give an ONNX model (.onnx), a folder of them, or a Python file of tasks (.py)"
 
 
-def _check_free(name: str, path: Path) -> None:
-    if name in store.names():
-        raise UsageError(
-            f"{path}: there is an own suite {name!r} already",
-            f"`ekb suite remove {name}` first, or choose another name with --name",
-        )
+def _check_free(name: str, path: Path, replace: bool) -> None:
+    if name in store.names() and not replace:
+        raise store.taken(name, f"{path}: ")
     suite = load_suite()
     families = {definition.family for definition in suite.definitions.values()}
-    if name in {*suite.definitions, *suite.workloads, *families, *SUBSETS, "own"}:
-        raise UsageError(
-            f"{path}: the packaged suite has the name {name!r}", "choose another one with --name"
-        )
+    for kind, known in (
+        ("pattern", suite.definitions),
+        ("workload", suite.workloads),
+        ("family", families),
+        ("subset", {*SUBSETS, "own"}),
+    ):
+        if name in known:
+            raise UsageError(
+                f"{path}: {name!r} is a {kind} of the packaged suite",
+                "choose another name with --name",
+            )
 
 
-def _models(
-    path: Path,
-    name: str,
-    folder: Path,
-    shapes: Mapping[str, tuple[int, ...]],
-    ranges: Mapping[str, tuple[float, float]],
-) -> tuple[OwnTask, ...]:
-    from edgekernelbench.suite.own.graph.make import Options, make_task
+def _models(path: Path, name: str, folder: Path, options: Options) -> tuple[OwnTask, ...]:
+    from edgekernelbench.suite.own.graph.make import make_task
 
-    options = Options(shapes, ranges)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix == ".onnx")
         if not files:
             raise UsageError(f"{path}: no .onnx file in that folder", _KINDS)
         ids: dict[str, Path] = {}
         for file in files:
-            ids[f"{name}__{plain(file.stem, {i.partition('__')[2] for i in ids})}"] = file
+            taken = {i.partition("__")[2] for i in ids}
+            ids[f"{name}__{plain(file.stem[:MAX_NAME], taken)}"] = file
     elif path.suffix == ".onnx":
         ids = {name: path}
     else:
         raise UsageError(f"{path}: neither .onnx nor .py", _KINDS)
     tasks = tuple(make_task(file, id, name, folder, options) for id, file in ids.items())
-    unknown = sorted({*shapes, *ranges} - options.used)
+    unknown = sorted({*options.shapes, *options.ranges} - options.used)
     if unknown:
         raise UsageError(
             f"{path}: no input is called {unknown[0]!r}",

@@ -61,7 +61,7 @@ def canonical_file(definition: Definition) -> Path:
     """
     task = task_of(definition)
     if not task.canonical:
-        raise FileNotFoundError(f"{definition.id} has no canonical program: {task.no_canonical}")
+        raise FileNotFoundError(f"{definition.id}: no canonical program: {task.no_canonical}")
     return store.folder_of(definition.origin) / task.canonical
 
 

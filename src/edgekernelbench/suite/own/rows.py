@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from edgekernelbench.suite.model import Definition, Workload
+from edgekernelbench.suite.own.store import FAMILY
 
-FAMILY = "own"
 _BALANCE = 8
 """Operations a byte from which a task is called compute-bound."""
 
@@ -35,7 +36,7 @@ def definition_row(**fields: Any) -> Definition:
 
 
 def workload_row(
-    definition: Definition, id: str, source: str, bindings: Mapping[str, int | float]
+    definition: Definition, id: str, path: Path, bindings: Mapping[str, int | float]
 ) -> Workload:
     """A workload of it: its operations and bytes are counted, it belongs to no subset.
 
@@ -46,8 +47,8 @@ def workload_row(
         id=id,
         definition=definition,
         domain=FAMILY,
-        source=source,
-        provenance=f"file:{source}",
+        source=path.name,
+        provenance=f"file:{path.resolve()}",
         bindings=dict(bindings),
         dtype=definition.dtypes[0],
         tolerance=definition.tolerance,

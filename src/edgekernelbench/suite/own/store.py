@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +18,10 @@ from edgekernelbench.suite.own.manifest import Manifest
 from edgekernelbench.suite.rows import first_fault
 
 MANIFEST = "suite.json"
+FAMILY = "own"
+"""Of all own workloads; the name of the subset of all of them too."""
+_STAGING, _REMOVED = ".adding-", ".removing-"
+_FRESH_S = 60.0
 
 
 def home() -> Path:
@@ -70,22 +77,27 @@ def workloads(name: str | None = None) -> tuple[Workload, ...]:
 
 def find(workload: str) -> Workload | None:
     """The own workload of that id; only the suite that its name begins with is read."""
-    name = workload.partition("__")[0]
+    name = workload.partition("__")[0]  # none holds "__" or ends in "_"
     if name not in names():
         return None
     return next((w for w in workloads(name) if w.id == workload), None)
 
 
 @contextmanager
-def staged(name: str) -> Iterator[Path]:
+def staged(name: str, replace: bool = False) -> Iterator[Path]:
     """A folder that becomes the own suite ``name`` when the block ends without an exception.
 
+    Args:
+        replace: in the place of one that has the name.
+
     Raises:
-        UsageError: the folder of own suites cannot be written.
+        UsageError: the folder of own suites cannot be written, or the name is taken.
     """
     try:
         home().mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".adding-", dir=home()))
+        sweep()
+        folder = Path(tempfile.mkdtemp(prefix=_STAGING, dir=home()))
+        kept = _locked(folder)
     except OSError as error:
         raise UsageError(
             f"{home()}: cannot be written ({error.strerror})",
@@ -94,9 +106,51 @@ def staged(name: str) -> Iterator[Path]:
     try:
         yield folder
         folder.chmod(0o755)
-        folder.rename(home() / name)
+        if replace and name in names():
+            remove(name)
+        try:
+            folder.rename(home() / name)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            raise taken(name) from error  # another command was quicker
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(kept)
+
+
+def taken(name: str, where: str = "") -> UsageError:
+    """The complaint about an own suite's name that another one has."""
+    return UsageError(
+        f"{where}there is an own suite {name!r} already",
+        f"--replace puts this one in its place; or `ekb suite remove {name}`, or another --name",
+    )
+
+
+def _locked(folder: Path) -> int:
+    """An open file that keeps `sweep` from the folder as long as this process lives."""
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
+
+
+def sweep() -> None:
+    """Deletes what commands left behind that were killed."""
+    now = time.time()
+    for folder in (*home().glob(f"{_STAGING}*"), *home().glob(f"{_REMOVED}*")):
+        try:
+            if now - folder.stat().st_mtime < _FRESH_S:
+                continue  # it may not be locked yet
+            handle = os.open(folder, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue
+        finally:
+            os.close(handle)
 
 
 def write(folder: Path, manifest: Manifest) -> None:
@@ -111,6 +165,6 @@ def remove(name: str) -> None:
     """
     if name not in names():
         read(name)
-    gone = Path(tempfile.mkdtemp(prefix=".removing-", dir=home()))
+    gone = Path(tempfile.mkdtemp(prefix=_REMOVED, dir=home()))
     (home() / name).rename(gone / name)
     shutil.rmtree(gone)

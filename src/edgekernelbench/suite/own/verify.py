@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.check.inputs import check_truth, has_effect
+from edgekernelbench.suite.check.model import Notes
 from edgekernelbench.suite.check.row import MAX_BYTES
 from edgekernelbench.suite.model import Arrays, Workload
+from edgekernelbench.suite.own.guard import described, limited
+from edgekernelbench.suite.truth import WrongOutput
 
 if TYPE_CHECKING:
     from edgekernelbench.suite.correctness import Correctness
 
+DOUBTS_S = 20.0
 MAX_OPERATIONS = 3 * 10**9
 INTERPRET_S = 60.0
+REFERENCE_S = 60.0
+"""What one call of a reference, a twin's function or an input generator may take."""
 _SEED = 1
 _REDRAWS = (2, 3, 4)
 
@@ -47,6 +54,19 @@ def check_limits(operations: int, io_bytes: int, where: str, help: str) -> None:
         )
 
 
+def check_header(workload: Workload, where: str) -> None:
+    """Raises UsageError for names that a kernel of the workload could not write."""
+    from edgekernelbench.ir.parse import parse
+
+    output = workload.definition.outputs[0].name
+    parsed = parse(f"{workload.header()} {{ compute {{ {output} = 0 }} }}")
+    if parsed.kernel is None:
+        raise UsageError(
+            f"{where}: its kernel header cannot be read: {parsed.diagnostics[0].message}",
+            "choose other names: letters, digits and _, and no words of the kernel language",
+        )
+
+
 def sample(
     workload: Workload, where: str, help: str, names: Mapping[str, str] | None = None
 ) -> Sample:
@@ -63,6 +83,11 @@ def sample(
     first = _drawn(workload, _SEED, where)
     truth = _truth(workload, first, where, help)
     for name, values in truth.items():
+        if not values.size:
+            raise UsageError(
+                f"{where}: output {names.get(name, name)!r} has no elements: {list(values.shape)}",
+                "remove that output, or choose other shapes",
+            )
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise UsageError(
                 f"{where}: output {names.get(name, name)!r} has NaN or infinite values",
@@ -82,25 +107,25 @@ def sample(
 
 def _drawn(workload: Workload, seed: int, where: str) -> Arrays:
     try:
-        return workload.inputs(seed, const_seed=_SEED)
+        with limited(REFERENCE_S):
+            return workload.inputs(seed, const_seed=_SEED)
     except Exception as error:  # a draw= function of the user's may raise anything
         raise UsageError(
-            f"{where}: inputs cannot be drawn: {_told(error)}",
+            f"{where}: inputs cannot be drawn: {described(error)}",
             "say how with --range NAME=LOW,HIGH for an ONNX model, draw= in a Python file",
         ) from error
 
 
 def _truth(workload: Workload, inputs: Arrays, where: str, help: str) -> Arrays:
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), limited(REFERENCE_S):
             return workload.truth(inputs, cache=False)
+    except WrongOutput as error:
+        raise UsageError(
+            f"{where}: {error.fault}", "put shape or dtype right, there or in the function"
+        ) from error
     except Exception as error:  # the reference may raise anything
-        raise UsageError(f"{where}: the reference fails: {_told(error)}", help) from error
-
-
-def _told(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+        raise UsageError(f"{where}: the reference fails: {described(error)}", help) from error
 
 
 def _check_dependence(
@@ -143,6 +168,31 @@ def _differs(output: np.ndarray, truth: np.ndarray) -> bool:
     return bool(np.abs(output - truth).max() > 1e-9 * np.abs(truth).max())
 
 
+def doubts(workload: Workload) -> list[str]:
+    """What of `ekb suite check` tells a task from a dead one, found wanting, in words.
+
+    Inputs beyond those that `DOUBTS_S` seconds suffice for are not tried.
+    """
+    notes = Notes()
+    began = time.monotonic()
+    try:
+        with np.errstate(all="ignore"), limited(REFERENCE_S):
+            inputs = workload.inputs(_SEED)
+            truth = workload.truth(inputs, cache=False)
+            check_truth(workload, truth, notes)
+            told = [finding.message for finding in notes.findings]
+            for spec in workload.input_specs:
+                inert = spec.name in workload.definition.pattern.inert
+                if inert or time.monotonic() - began > DOUBTS_S:
+                    continue
+                if not has_effect(workload, spec, inputs, truth):
+                    kind = "const input" if spec.const else "input"
+                    told.append(f"redrawing {kind} {spec.name} leaves the old result right")
+    except Exception as error:  # at other seeds the user's code may fail after all
+        return [described(error)]
+    return told
+
+
 # ---------------------------------------------------------------- second opinions
 def twin_verdict(workload: Workload, drawn: Sample, where: str, help: str) -> Correctness | None:
     """ONNX Runtime's result of the twin against the truth; None without a twin.
@@ -153,13 +203,14 @@ def twin_verdict(workload: Workload, drawn: Sample, where: str, help: str) -> Co
     from edgekernelbench.suite.twin import run_twin
 
     try:
-        model = workload.twin(drawn.inputs)
+        with limited(REFERENCE_S):
+            model = workload.twin(drawn.inputs)
         if model is None:
             return None
         outputs = run_twin(model, drawn.inputs)
     except Exception as error:  # ONNX Runtime's exceptions have no common base
         raise UsageError(
-            f"{where}: ONNX Runtime cannot run the model: {_told(error)}", help
+            f"{where}: ONNX Runtime cannot run the model: {described(error)}", help
         ) from error
     for spec in workload.output_specs:
         got = outputs.get(spec.name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
@@ -163,7 +165,8 @@ def clustered_boxes(draw: Draw, spec: TensorSpec) -> np.ndarray:
     """Jittered copies of a few objects, in any order, at whole pixels.
 
     Areas and intersections are then exact in float32, and the nearest that an overlap comes to
-    the threshold without being equal to it is far more than a rounding error.
+    the threshold without being equal to it is far more than a rounding error. Equal to it are
+    some pairs that lie apart from all others: none of them suppresses the other.
     """
     rng = draw.rng(spec.name)
     L = spec.shape[0]
@@ -174,7 +177,25 @@ def clustered_boxes(draw: Draw, spec: TensorSpec) -> np.ndarray:
     jitter = rng.normal(0, 0.15, (2, L, 2)) * size[chosen]
     low = corner[chosen] + np.rint(jitter[0])
     high = np.maximum(corner[chosen] + size[chosen] + np.rint(jitter[1]), low + 4)
-    return np.concatenate([low, high], axis=1)
+    boxes = np.concatenate([low, high], axis=1)
+    pairs = max(1, L // 32)
+    boxes[rng.permutation(L)[: 2 * pairs]] = pairs_at_threshold(rng, pairs, draw.sizes["thr"])
+    return boxes
+
+
+def pairs_at_threshold(rng: np.random.Generator, pairs: int, thr: float) -> np.ndarray:
+    """Boxes [2 * pairs, 4] of which each two, one moved along x, overlap by exactly ``thr``.
+
+    Moved by d, boxes of width w overlap by (w - d) / (w + d).
+    """
+    share = Fraction(thr).limit_denominator(100)
+    unit = rng.integers(2, 6, pairs)
+    width = (share.denominator + share.numerator) * unit
+    shift = (share.denominator - share.numerator) * unit
+    x, y = 1000 * (1 + np.arange(pairs)), rng.integers(-20, 260, pairs)
+    bottom = y + rng.integers(16, 128, pairs)
+    first = np.stack([x, y, x + width, bottom], axis=1)
+    return np.concatenate([first, first + np.outer(shift, [1, 0, 1, 0])])
 
 
 @pattern("nms_static", draw={"box": clustered_boxes})

@@ -4,13 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgekernelbench.suite.draw import weights
+from edgekernelbench.suite.draw import Draw, Generator, weights
+from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns.functions import relu
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
 
 
-@pattern("fc_autoencoder", draw={"We": weights("Hd", 1.4), "Wm": weights("Hd", 1.4)})
+def centred_rows(fan_in: str, gain: float = 1.4) -> Generator:
+    """Weights [..., out, in] of which each output's sum to zero, as after batch normalisation.
+
+    What all inputs of a layer have in common cancels, so that no unit is off for every input.
+    """
+
+    def generate(draw: Draw, spec: TensorSpec) -> np.ndarray:
+        drawn = weights(fan_in, gain)(draw, spec)
+        return drawn - drawn.mean(axis=-1, keepdims=True)
+
+    return generate
+
+
+@pattern(
+    "fc_autoencoder",
+    draw={
+        "We": centred_rows("Hd"),
+        "Wz": centred_rows("Hd"),
+        "Wd": centred_rows("Z"),
+        "Wm": centred_rows("Hd"),
+        **{name: weights("16") for name in ("b1", "be", "bz", "bd", "bm")},
+    },
+)
 def fc_autoencoder(
     x: Array, W1: Array, b1: Array, We: Array, be: Array, Wz: Array, bz: Array, Wd: Array,
     bd: Array, Wm: Array, bm: Array, Wo: Array, bo: Array

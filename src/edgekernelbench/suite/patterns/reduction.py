@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.suite.draw import Draw, activations, on_grid
+from edgekernelbench.suite.draw import Draw, Generator, activations, on_grid
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
@@ -21,7 +21,13 @@ def _(g: Graph, x: Value) -> Value:
     return g.ReduceSum(x, [1], keepdims=0)
 
 
-@pattern("reduce_max_axis0")
+def columns_of_differing_scale(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """No row is so small throughout that it could be skipped."""
+    turned = spec.model_copy(update={"shape": spec.shape[::-1]})
+    return activations()(draw, turned).T
+
+
+@pattern("reduce_max_axis0", draw={"x": columns_of_differing_scale})
 def reduce_max_axis0(x: Array) -> Array:
     return x.max(axis=0)
 
@@ -31,15 +37,30 @@ def _(g: Graph, x: Value) -> Value:
     return g.ReduceMax(x, [0], keepdims=0)
 
 
-def tied_peaks(draw: Draw, spec: TensorSpec) -> np.ndarray:
-    """Rows on a grid of 1/8; in every other one the three largest elements are equal."""
-    values = on_grid(activations(), 1 / 8)(draw, spec)
-    third = np.partition(values[::2], -3, axis=1)[:, -3:-2]
-    values[::2] = np.minimum(values[::2], third)
-    return values
+def contested_peaks(axis: int) -> Generator:
+    """Every other slice along ``axis`` has its three largest elements equal; in all of them
+    one before the first largest, if there is any, is lower by 2**-12.
+
+    A copy in a cheaper format takes that one for the largest.
+    """
+    step = 2.0**-12
+
+    def generate(draw: Draw, spec: TensorSpec) -> np.ndarray:
+        values = on_grid(activations(), step)(draw, spec)
+        rows = np.moveaxis(values, axis, -1)
+        third = np.partition(rows[::2], -3, axis=-1)[:, -3:-2]
+        rows[::2] = np.minimum(rows[::2], third)
+        first = rows.argmax(axis=-1)
+        place = (draw.rng(spec.name).spawn(1)[0].random(first.shape) * first).astype(int)
+        every = np.arange(len(rows))
+        lower = rows[every, first] - step
+        rows[every, place] = np.where(first > 0, lower, rows[every, place])
+        return values
+
+    return generate
 
 
-@pattern("argmax_last", draw={"x": tied_peaks})
+@pattern("argmax_last", draw={"x": contested_peaks(axis=1)})
 def argmax_last(x: Array) -> Array:
     return x.argmax(axis=1)  # the lowest index on ties
 
@@ -49,7 +70,7 @@ def _(g: Graph, x: Value) -> Value:
     return g.cast(g.ArgMax(x, axis=1, keepdims=0, select_last_index=0), DType.S32)
 
 
-@pattern("argmax_channel_nchw", draw={"x": on_grid(activations(), 1 / 8)})
+@pattern("argmax_channel_nchw", draw={"x": contested_peaks(axis=0)})
 def argmax_channel_nchw(x: Array) -> Array:
     return x.argmax(axis=0)  # the lowest index on ties
 

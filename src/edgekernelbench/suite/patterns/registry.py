@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,10 @@ class Pattern:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.reference(*args, **kwargs)
 
+    def guard(self) -> AbstractContextManager[object]:
+        """Around every call of the pattern's functions: what keeps foreign code from harm."""
+        return nullcontext()
+
     def twin(self, build: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator of the function that builds the ONNX twin."""
         if self.no_twin is not None:
@@ -115,18 +120,33 @@ def find_pattern(family: str, id: str) -> Pattern:
     """The pattern of that id, importing its family's file first.
 
     Raises:
-        LookupError: the file does not declare it.
+        LookupError: there is no such file, or it does not declare the pattern.
     """
-    importlib.import_module(f"edgekernelbench.suite.patterns.{family}")
-    if id not in _PATTERNS:
-        raise LookupError(f"pattern {id} is not declared in suite/patterns/{family}.py")
-    return _PATTERNS[id]
+    name = f"edgekernelbench.suite.patterns.{family}"
+    where = f"suite/patterns/{family}"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:  # one that the file itself wants
+            raise
+        raise LookupError(f"pattern {id}: there is no {where}.py and no folder {where}/") from error
+    if id in _PATTERNS:
+        return _PATTERNS[id]
+    if hasattr(module, "__path__"):
+        raise LookupError(
+            f"pattern {id} is declared in no file that {where}/__init__.py imports; a new file "
+            "must be imported there"
+        )
+    raise LookupError(f"pattern {id} is not declared in {where}.py")
 
 
 def arguments(
-    function: Callable[..., Any], available: Mapping[str, Any], skip: int = 0
+    function: Callable[..., Any], available: Mapping[str, Any], who: str, skip: int = 0
 ) -> dict[str, Any]:
     """The entries of ``available`` that ``function`` names as parameters, after the first few.
+
+    Args:
+        who: what the function is, for the message.
 
     Raises:
         LookupError: it names something that the pattern does not have.
@@ -137,5 +157,7 @@ def arguments(
     wanted = [parameter.name for parameter in parameters]
     missing = [name for name in wanted if name not in available]
     if missing:
-        raise LookupError(f"{function.__qualname__} asks for unknown {', '.join(missing)}")
+        raise LookupError(
+            f"{who} asks for unknown {', '.join(missing)}; there are {', '.join(available)}"
+        )
     return {name: available[name] for name in wanted}

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.own.graph.functions import inlined
 from edgekernelbench.suite.own.graph.walk import label, nodes, tensors
+from edgekernelbench.suite.own.guard import first_line, is_beside
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -26,7 +28,7 @@ def read_model(path: Path) -> ModelProto:
     """
     model = _with_external_data(_parsed(path), path)
     _check_version(model, path)
-    model = _inlined(model)
+    model = inlined(model, path)
     _check_operators(model, path)
     _check_interface(model, path)
     _check_whole(model, path)
@@ -39,6 +41,8 @@ def _parsed(path: Path) -> ModelProto:
 
     help = "give an ONNX model (.onnx); export it again if the file was cut off"
     try:
+        if not path.is_file():  # a device or pipe may never end
+            raise UsageError(f"{path}: not a regular file", help)
         if path.stat().st_size > MAX_FILE:
             raise UsageError(f"{path}: larger than {MAX_FILE >> 20} MiB", CUT)
         model = onnx.load_from_string(path.read_bytes())
@@ -60,13 +64,18 @@ def _with_external_data(model: ModelProto, path: Path) -> ModelProto:
     for tensor in tensors(model.graph):
         if not external.uses_external_data(tensor):
             continue
-        location = external.ExternalDataInfo(tensor).location
-        inside = location and (path.parent / location).resolve().is_relative_to(
-            path.parent.resolve()
-        )
-        if not inside or not (path.parent / location).is_file():
+        told = f"{path}: tensor {tensor.name!r}"
+        try:
+            location = external.ExternalDataInfo(tensor).location
+            there = bool(location) and is_beside(path, location)
+        except (ValueError, OSError, RuntimeError) as error:  # RuntimeError: links in a circle
             raise UsageError(
-                f"{path}: tensor {tensor.name!r} lies in {location!r}, which is not there",
+                f"{told}: its place in external data makes no sense: {first_line(error)}",
+                "export the model again",
+            ) from error
+        if not there:
+            raise UsageError(
+                f"{told} lies in {location!r}, which is not there",
                 f"put that file beside the model, in {path.parent}",
             )
     try:
@@ -95,15 +104,6 @@ def _check_version(model: ModelProto, path: Path) -> None:
                 f"{path}: opset {imported.version}; onnx {onnx.__version__} knows up to {newest}",
                 help,
             )
-
-
-def _inlined(model: ModelProto) -> ModelProto:
-    """The model's own functions replaced by their bodies."""
-    if not model.functions:
-        return model
-    from onnx import inliner
-
-    return inliner.inline_local_functions(model)
 
 
 def _check_operators(model: ModelProto, path: Path) -> None:
@@ -148,9 +148,3 @@ def _check_whole(model: ModelProto, path: Path) -> None:
         raise UsageError(
             f"{path}: not a valid ONNX model: {first_line(error)}", "export the model again"
         ) from error
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's text that says something, in one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else type(error).__name__

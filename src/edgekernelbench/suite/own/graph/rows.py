@@ -33,6 +33,7 @@ class Draft:
         file: where it is stored; ``path``: where it came from.
         shapes: of all tensors for which they are known.
         work: nominal operations.
+        tolerance: the class, where it is not to follow from the operators.
     """
 
     path: Path
@@ -43,6 +44,7 @@ class Draft:
     shapes: Shapes
     ranges: Ranges
     work: int
+    tolerance: ToleranceClass | None = None
 
     @property
     def model(self) -> ModelProto:
@@ -63,7 +65,8 @@ def definition_of(draft: Draft, outputs: Shapes, lsb_share: float) -> Definition
         if t.name in weights
     ]
     made = [_decl(v.name, v.type.tensor_type.elem_type, outputs) for v in graph.output]
-    tolerance = tolerance_of(graph, [decl.dtype for decl in made if decl.dtype is not None])
+    made_dtypes = [decl.dtype for decl in made if decl.dtype is not None]
+    tolerance = draft.tolerance or tolerance_of(graph, made_dtypes)
     dtype = _storage_class(tolerance, [d.dtype for d in inputs if d.dtype is not None])
     return definition_row(
         id=draft.id,
@@ -74,7 +77,7 @@ def definition_of(draft: Draft, outputs: Shapes, lsb_share: float) -> Definition
         tolerance=tolerance,
         dtypes=(dtype,),
         flops_formula=str(draft.work),
-        input_gen="weights near the model's own",
+        input_gen="weights are near the model's own",
         accumulation=str(accumulation_of(graph, draft.shapes)),
         lsb_share=lsb_share,
         origin=draft.suite,
@@ -82,7 +85,7 @@ def definition_of(draft: Draft, outputs: Shapes, lsb_share: float) -> Definition
 
 
 def workload_of(draft: Draft, outputs: Shapes, lsb_share: float) -> Workload:
-    return workload_row(definition_of(draft, outputs, lsb_share), draft.id, draft.path.name, {})
+    return workload_row(definition_of(draft, outputs, lsb_share), draft.id, draft.path, {})
 
 
 def _decl(name: str, element: int, shapes: Shapes, const: bool = False) -> TensorDecl:
@@ -91,7 +94,7 @@ def _decl(name: str, element: int, shapes: Shapes, const: bool = False) -> Tenso
 
 
 def _storage_class(tolerance: ToleranceClass, dtypes: Sequence[DType]) -> str:
-    if tolerance in ("int8_requant", "f32_dynamic_quant"):
+    if tolerance == "int8_requant":
         return "s8"
     if tolerance.startswith("f16"):
         return "f16"
@@ -103,4 +106,5 @@ def _storage_class(tolerance: ToleranceClass, dtypes: Sequence[DType]) -> str:
 def _summary(draft: Draft) -> str:
     kinds = [node.op_type for node in computing(draft.model.graph)]
     listed = ", ".join(dict.fromkeys(kinds[:_LISTED])) + (", ..." if len(kinds) > _LISTED else "")
-    return f"the ONNX model {draft.path.name}: {len(kinds)} operators ({listed})"
+    count = f"{len(kinds)} operators" if len(kinds) != 1 else "one operator"
+    return f"{count} ({listed})" if kinds else "elements moved"

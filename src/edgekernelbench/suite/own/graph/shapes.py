@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgekernelbench.errors import UsageError
-from edgekernelbench.suite.own.graph.read import first_line
 from edgekernelbench.suite.own.graph.walk import graphs
+from edgekernelbench.suite.own.guard import first_line
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
 Shape = tuple[int, ...]
+
+_MAX_EXTENT = 2**31 - 1
 
 
 def with_static_shapes(model: ModelProto, shapes: Mapping[str, Shape], path: Path) -> ModelProto:
@@ -82,6 +84,8 @@ def _initializers(model: ModelProto) -> set[str]:
 
 def _bind(value: ValueInfoProto, shape: Shape, sizes: dict[str, int], path: Path) -> None:
     told = f"--shape {value.name}={','.join(map(str, shape))}"
+    if max(shape, default=1) > _MAX_EXTENT:
+        raise UsageError(f"{path}: {told}: too large", f"an extent is at most {_MAX_EXTENT}")
     tensor = value.type.tensor_type
     declared = list(tensor.shape.dim) if tensor.HasField("shape") else []
     if declared and len(declared) != len(shape):
@@ -118,7 +122,7 @@ def _check_static(value: ValueInfoProto, path: Path) -> None:
     tensor = value.type.tensor_type
     dims = tensor.shape.dim if tensor.HasField("shape") else ()
     told = ", ".join(str(d.dim_value) if d.dim_value else d.dim_param or "?" for d in dims) or "?"
-    example = ",".join(str(d.dim_value or 1) for d in dims) or "1"
+    example = ",".join(str(max(d.dim_value, 1)) for d in dims) or "1"
     raise UsageError(
         f"{path}: input {value.name!r} has no static shape: [{told}]",
         f"say its shape: --shape {value.name}={example}",

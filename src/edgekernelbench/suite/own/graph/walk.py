@@ -13,9 +13,16 @@ def graphs(graph: GraphProto) -> Iterator[GraphProto]:
     """The graph and all graphs inside its nodes (branches, loop bodies)."""
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from graphs(inner)
+        for inner in attribute_graphs(node):
+            yield from graphs(inner)
+
+
+def attribute_graphs(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs that a node itself holds."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
 
 
 def nodes(graph: GraphProto) -> Iterator[NodeProto]:

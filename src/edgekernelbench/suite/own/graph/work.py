@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from edgekernelbench.suite.own.graph.walk import attribute, integer
+from edgekernelbench.suite.own.graph.walk import attribute, attribute_graphs, integer
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
@@ -20,6 +20,7 @@ MOVEMENT = frozenset(
      "ScatterND", "Shape", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile",
      "Transpose", "Trilu", "Unsqueeze", "Where", "CenterCropPad"]
 )  # fmt: skip
+_INTEGERS = (6, 7)  # of onnx.TensorProto.DataType: those that a trip count may have
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _PER_ELEMENT = {
     "Softmax": 5, "LogSoftmax": 5, "LayerNormalization": 7, "InstanceNormalization": 7,
@@ -29,9 +30,53 @@ _PER_ELEMENT = {
 }  # fmt: skip
 
 
-def operations(graph: GraphProto, shapes: Shapes) -> int:
-    """The sum over the nodes of the main graph. Branches and loop bodies are not looked into."""
-    return sum(operations_of(node, shapes) for node in graph.node)
+def operations(graph: GraphProto, shapes: Shapes, numbers: Mapping[str, int] = {}) -> int:
+    """The sum over the nodes; a loop's body counts as often as it is known to run, of branches
+    the largest counts.
+
+    Args:
+        numbers: integers of one element that are known from around the graph.
+    """
+    known = dict(shapes)
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        extents = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        known.setdefault(value.name, tuple(extents))
+    numbers = {**numbers, **_numbers(graph)}
+    return sum(_nested(node, known, numbers) + operations_of(node, known) for node in graph.node)
+
+
+def _nested(node: NodeProto, shapes: Shapes, numbers: Mapping[str, int]) -> int:
+    """Operations inside a node. An empty body runs too: each of its nodes counts at least 1."""
+    bodies = [operations(body, shapes, numbers) + len(body.node) for body in attribute_graphs(node)]
+    return max(bodies, default=0) * _trips(node, shapes, numbers)
+
+
+def _trips(node: NodeProto, shapes: Shapes, numbers: Mapping[str, int]) -> int:
+    if node.op_type == "Loop" and node.input[0]:
+        return max(1, numbers.get(node.input[0], 1))
+    if node.op_type == "Scan":
+        scanned = integer(node, "num_scan_inputs", 1)
+        axes = attribute(node, "scan_input_axes")
+        shape = shapes.get(node.input[-scanned], ())
+        axis = axes.ints[0] if axes is not None and axes.ints else 0
+        return shape[axis] if -len(shape) <= axis < len(shape) else 1
+    return 1
+
+
+def _numbers(graph: GraphProto) -> dict[str, int]:
+    """The integers of one element that a graph holds."""
+    from onnx import numpy_helper
+
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        value = attribute(node, "value") if node.op_type == "Constant" else None
+        if value is not None:
+            tensors[node.output[0]] = value.t
+    return {
+        name: int(numpy_helper.to_array(tensor).reshape(-1)[0])
+        for name, tensor in tensors.items()
+        if tensor.data_type in _INTEGERS and math.prod(tensor.dims) == 1
+    }
 
 
 def operations_of(node: NodeProto, shapes: Shapes) -> int:

@@ -7,11 +7,13 @@ import shutil
 from pathlib import Path
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.controls import CONTROL_KINDS
 from edgekernelbench.suite.formula import names_in
 from edgekernelbench.suite.header import replace_header
 from edgekernelbench.suite.model import Definition, Workload
 from edgekernelbench.suite.own import verify
 from edgekernelbench.suite.own.code import offered
+from edgekernelbench.suite.own.guard import is_beside, limited
 from edgekernelbench.suite.own.manifest import OwnTask
 from edgekernelbench.suite.own.python.read import line_of, read_tasks
 from edgekernelbench.suite.own.python.table import TaskPattern
@@ -20,6 +22,7 @@ from edgekernelbench.suite.rows import first_fault, pair, split, tensors
 
 _FILE = "tasks.py"
 _SMALLER = "choose smaller shapes"
+MAX_KERNEL = 4 << 20
 
 
 def make_tasks(path: Path, suite: str, folder: Path) -> tuple[OwnTask, ...]:
@@ -43,7 +46,7 @@ def make_tasks(path: Path, suite: str, folder: Path) -> tuple[OwnTask, ...]:
         with offered(definition.id, pattern):
             for number in range(1, len(pattern.table.shapes) + 1):
                 place = f"{where}, shape {number}"
-                workload = _workload(definition, pattern, number, path.name, place)
+                workload = _workload(definition, pattern, number, path, place)
                 workload = _verified(workload, program, folder / _FILE, place)
                 tasks.append(_task(workload, pattern, program))
     return tuple(tasks)
@@ -62,9 +65,12 @@ def _task(workload: Workload, pattern: TaskPattern, program: str) -> OwnTask:
 def _in_place(path: Path, folder: Path) -> list[TaskPattern]:
     """The tasks of the copy, with messages about the original."""
     try:
-        return read_tasks(folder / _FILE)
+        with limited(verify.REFERENCE_S):
+            return read_tasks(folder / _FILE)
+    except TimeoutError as error:
+        raise UsageError(f"{path}: {error} to run", "do no work outside of functions") from error
     except UsageError as error:
-        message = error.message.removeprefix(_FILE)
+        message = error.message.removeprefix(_FILE).replace(str(folder / _FILE), str(path))
         raise UsageError(f"{path}{message}", error.help) from error
 
 
@@ -73,13 +79,16 @@ def _canonical(path: Path, pattern: TaskPattern, where: str) -> str:
     named = pattern.table.canonical
     if not named:
         return ""
+    fault = UsageError(
+        f"{where}: canonical: {named!r} cannot be read",
+        f"put a kernel file beside the Python file, in {path.parent}",
+    )
     try:
+        if not is_beside(path, named) or (path.parent / named).stat().st_size > MAX_KERNEL:
+            raise fault
         return (path.parent / named).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{where}: canonical: {named!r} cannot be read",
-            f"put it beside the file: {path.parent}",
-        ) from error
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise fault from error
 
 
 # ---------------------------------------------------------------- rows
@@ -91,17 +100,23 @@ def _definition(pattern: TaskPattern, suite: str, where: str) -> Definition:
         derived = tuple(pair(part) for part in split(table.derived, ";"))
     except ValueError as error:
         raise UsageError(f"{where}: {first_fault(error)}", "put that field right") from error
-    unknown = sorted(const - {decl.name for decl in inputs})
+    names = [decl.name for decl in (*inputs, *outputs)]
+    sizes = [*table.shapes[0], *(name for name, _ in derived)]
+    known = {decl.name for decl in inputs}
     generic = [decl.name for decl in (*inputs, *outputs) if decl.dtype is None]
     for wrong, told in (
-        (unknown, "const names no input"),
+        (sorted(const - known), "const names no input"),
+        (sorted(set(pattern.draw) - known), "draw names no input"),
+        (sorted(set(pattern.inert) - known), "inert names no input"),
+        (sorted(set(pattern.exempt) - set(CONTROL_KINDS)), "exempt names no control"),
+        ([n for n in names + sizes if (names + sizes).count(n) > 1], "two things are called"),
         (generic, "dtype T is for the packaged suite; write f32 or f16 for"),
         ([] if inputs else ["inputs"], "nothing in"),
         ([] if outputs else ["outputs"], "nothing in"),
     ):
         if wrong:
             raise UsageError(f"{where}: {told} {wrong[0]!r}", "put that field right")
-    summary = (pattern.reference.__doc__ or pattern.id).strip().splitlines()[0]
+    summary = ((pattern.reference.__doc__ or "").strip() or pattern.id).splitlines()[0]
     dtype = str(next((d.dtype for d in inputs if d.dtype is not None), "f32"))
     return definition_row(
         id=f"{suite}__{pattern.id}",
@@ -122,27 +137,42 @@ def _definition(pattern: TaskPattern, suite: str, where: str) -> Definition:
 
 
 def _workload(
-    definition: Definition, pattern: TaskPattern, number: int, source: str, where: str
+    definition: Definition, pattern: TaskPattern, number: int, path: Path, where: str
 ) -> Workload:
     bindings = pattern.table.shapes[number - 1]
     try:
         _check_bindings(definition, pattern, bindings, where)
-        workload = workload_row(definition, f"{definition.id}__{number:02}", source, bindings)
+        workload = workload_row(definition, f"{definition.id}__{number:02}", path, bindings)
         specs = (*workload.input_specs, *workload.output_specs)
-    except (ValueError, ArithmeticError) as error:
-        raise UsageError(f"{where}: {first_fault_of(error)}", "put that formula right") from error
+    except ValueError as error:
+        raise UsageError(f"{where}: {first_fault(error)}", "put that formula right") from error
     for spec in specs:
         if any(extent < 1 for extent in spec.shape):
             raise UsageError(
                 f"{where}: {spec.name} has the shape {list(spec.shape)}", "extents are at least 1"
             )
+    _check_counts(workload, where)
+    verify.check_header(workload, where)
     return workload
 
 
-def first_fault_of(error: Exception) -> str:
-    if isinstance(error, ValueError):
-        return first_fault(error)
-    return f"{type(error).__name__}: {error}"
+def _check_counts(workload: Workload, where: str) -> None:
+    """Operations and sums are of a size that there can be.
+
+    The allowed error grows with the accumulation: a task that overstates it accepts any answer.
+    """
+    if workload.flops < 0:
+        raise UsageError(f"{where}: flops is {workload.flops}", "put that formula right")
+    elements = sum(spec.size for spec in workload.input_specs)
+    try:
+        terms = workload.accumulation
+    except ValueError as error:
+        raise UsageError(f"{where}: accumulation: {error}", "put that formula right") from error
+    if terms > elements:
+        raise UsageError(
+            f"{where}: accumulation is {terms}; all inputs have {elements} elements",
+            "say how many terms are summed into one output element",
+        )
 
 
 def _check_bindings(

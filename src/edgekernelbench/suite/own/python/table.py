@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
 from edgekernelbench.suite.draw import Generator
 from edgekernelbench.suite.model import ToleranceClass
+from edgekernelbench.suite.own.guard import users_code
 from edgekernelbench.suite.patterns.registry import Pattern, Reference
 from edgekernelbench.suite.rows import first_fault
 
 
 class TableError(ValueError):
     """A task's table is malformed: names task and field."""
+
+
+def _number(value: Any) -> Any:
+    """True is an `int` to Python, and hardly ever meant as one."""
+    if isinstance(value, (bool, str)):
+        raise ValueError(f"{value!r} is not a number")
+    return value
+
+
+Numbers = dict[str, Annotated[int | FiniteFloat, BeforeValidator(_number)]]
 
 
 class Table(BaseModel):
@@ -25,7 +37,7 @@ class Table(BaseModel):
 
     inputs: str
     outputs: str
-    shapes: tuple[dict[str, int | float], ...] = Field(min_length=1)
+    shapes: tuple[Numbers, ...] = Field(min_length=1)
     tolerance: ToleranceClass
     const: str
     accumulation: str
@@ -33,7 +45,7 @@ class Table(BaseModel):
     flops: str
     level: Literal[1, 2, 3]
     notes: str
-    small: dict[str, int | float]
+    small: Numbers
     lsb_share: float = Field(ge=0, le=1)
     canonical: str
 
@@ -43,6 +55,9 @@ class TaskPattern(Pattern):
     """A pattern that brings its own row of the table."""
 
     table: Table
+
+    def guard(self) -> AbstractContextManager[object]:
+        return users_code()
 
 
 def task(
@@ -109,6 +124,12 @@ def task(
             table = Table.model_validate(fields)
         except ValidationError as error:
             raise TableError(f"task {name}: {first_fault(error)}") from error
+        for field, given in (("draw", draw), ("exempt", exempt), ("inert", inert)):
+            if not isinstance(given or {}, Mapping):
+                raise TableError(f"task {name}: {field}: not a mapping from names")
+        strange = [key for key, made in (draw or {}).items() if not callable(made)]
+        if strange:
+            raise TableError(f"task {name}: draw: {strange[0]!r} is given no function")
         return TaskPattern(
             name,
             reference,

@@ -9,7 +9,6 @@ from scipy.special import erf
 
 from edgekernelbench.suite.draw import activations, uniform
 from edgekernelbench.suite.patterns import blocks
-from edgekernelbench.suite.patterns import functions as f
 from edgekernelbench.suite.patterns.ranges import with_outliers
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
@@ -82,7 +81,7 @@ def _(g: Graph, x: Value, a: Array) -> Value:
 
 @pattern("glu_channel", draw={"x": FAR})
 def glu_channel(x: Array, C: int) -> Array:
-    return x[:C] * f.sigmoid(x[C:])
+    return x[:C] * sigmoid(x[C:])
 
 
 @glu_channel.twin

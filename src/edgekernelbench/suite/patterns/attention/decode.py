@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgekernelbench.suite.draw import Draw, activations
+from edgekernelbench.suite.draw import Draw
 from edgekernelbench.suite.patterns import blocks
-from edgekernelbench.suite.patterns.attention.inputs import queries
+from edgekernelbench.suite.patterns.attention.inputs import keys, queries, values
 from edgekernelbench.suite.patterns.attention.twins import attend
 from edgekernelbench.suite.patterns.functions import softmax
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
 
 
-@pattern("gqa_decode_attention", draw={"k": activations(1.0, spread=0.75)})
+@pattern("gqa_decode_attention", draw={"q": queries(), "k": keys, "v": values})
 def gqa_decode_attention(q: Array, k: Array, v: Array, G: int, scale: float) -> Array:
     o = np.zeros(q.shape)
     for h in range(len(q)):
@@ -72,6 +72,6 @@ def _(
         return g.Mul(g.Cast(values, to=1), g.Unsqueeze(scales, [2]))
 
     query = g.Mul(g.Unsqueeze(blocks.wide(g, q), [1]), np.float32(scale))
-    keys = g.Transpose(dequantised(qk, sk), perm=[0, 2, 1])
-    p = g.Softmax(g.MatMul(query, keys), axis=-1)
+    kt = g.Transpose(dequantised(qk, sk), perm=[0, 2, 1])
+    p = g.Softmax(g.MatMul(query, kt), axis=-1)
     return g.cast(g.Squeeze(g.MatMul(p, dequantised(qv, sv)), [1]))

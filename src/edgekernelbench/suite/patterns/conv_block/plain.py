@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgekernelbench.suite.draw import near, uniform, weights
+from edgekernelbench.suite.draw import uniform, weights
 from edgekernelbench.suite.patterns import blocks
 from edgekernelbench.suite.patterns.functions import relu, silu
+from edgekernelbench.suite.patterns.ranges import batch_statistics
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.patterns.windows import conv2d, conv3x3, depthwise, pad_hw
 from edgekernelbench.suite.twin import Graph, Value
@@ -28,15 +29,15 @@ def _(g: Graph, x: Value, w: Array, b: Array, stride: int, pad: int) -> Value:
     return g.Relu(g.Conv(x, w, b, strides=[stride, stride], pads=[pad] * 4))
 
 
-STATISTICS = {"var": uniform(0.5, 1.5), "gamma": near(1.0)}
-
-
-@pattern("conv2d_bn_silu_nchw", draw=STATISTICS)
+@pattern("conv2d_bn_silu_nchw")
 def conv2d_bn_silu_nchw(
     x: Array, w: Array, mean: Array, var: Array, gamma: Array, beta: Array, stride: int, pad: int
 ) -> Array:
     t = conv2d(pad_hw(x, pad, pad, pad, pad), w, stride)
     return silu(batch_norm(t, mean, var, gamma, beta, 1e-3))
+
+
+conv2d_bn_silu_nchw.inputs(batch_statistics(1e-3))
 
 
 @conv2d_bn_silu_nchw.twin
@@ -48,12 +49,15 @@ def _(
     return blocks.silu(g, g.BatchNormalization(t, gamma, beta, mean, var, epsilon=1e-3))
 
 
-@pattern("depthwise_conv2d_bn_relu6_nchw", draw={**STATISTICS, "gamma": near(2.0, 0.5)})
+@pattern("depthwise_conv2d_bn_relu6_nchw")
 def depthwise_conv2d_bn_relu6_nchw(
     x: Array, w: Array, mean: Array, var: Array, gamma: Array, beta: Array, stride: int, pad: int
 ) -> Array:
     t = depthwise(pad_hw(x, pad, pad, pad, pad), w, stride)
     return np.clip(batch_norm(t, mean, var, gamma, beta, 1e-5), 0, 6)
+
+
+depthwise_conv2d_bn_relu6_nchw.inputs(batch_statistics(1e-5, gain=2.0, spread=0.5))
 
 
 @depthwise_conv2d_bn_relu6_nchw.twin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgekernelbench.suite.draw import Draw
+from edgekernelbench.suite.draw import Draw, activations
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns.dsp.fourier import (
     TABLE,
@@ -36,7 +36,18 @@ def mel_bank(draw: Draw, spec: TensorSpec) -> np.ndarray:
     return triangle * 2 ** rng.uniform(-1, 1, bands)
 
 
-@pattern("log_mel_filterbank", draw={"fb": mel_bank})
+def some_silence(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Every sixteenth frame is silent, and another one so faint that powers are near the floor."""
+    values = activations()(draw, spec)
+    rng = draw.rng(spec.name).spawn(1)[0]
+    frame = rng.permutation(len(values)) % 16
+    values[frame == 0] = 0
+    faint = frame == 1
+    values[faint] = 2.0**-18 * rng.standard_normal(values[faint].shape)
+    return values
+
+
+@pattern("log_mel_filterbank", draw={"X": some_silence, "fb": mel_bank})
 def log_mel_filterbank(X: Array, fb: Array) -> Array:
     power = (X**2).sum(axis=2)
     return np.log(np.maximum(power @ fb, 1e-10))

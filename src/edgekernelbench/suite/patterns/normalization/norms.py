@@ -7,11 +7,12 @@ import numpy as np
 from edgekernelbench.suite.draw import Draw, activations, near
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns import blocks
+from edgekernelbench.suite.patterns.ranges import with_faint_slices
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
 
 
-@pattern("rms_norm", draw={"g": near(1.0)})
+@pattern("rms_norm", draw={"x": with_faint_slices(activations(), axes=(1,)), "g": near(1.0)})
 def rms_norm(x: Array, g: Array, eps: float) -> Array:
     return x / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps) * g
 

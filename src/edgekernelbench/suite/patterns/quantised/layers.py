@@ -12,6 +12,7 @@ from edgekernelbench.suite.patterns.quantisation import (
     BIAS,
     S8_DEVIATION,
     ZERO_POINT,
+    layer_with_ties,
     requant,
     requant_scales,
     scales,
@@ -28,16 +29,22 @@ ONE = np.float32(1)
 """Scale of activations in the twins, so that the weights' scales are the whole rescaling."""
 
 
-@pattern(
-    "qconv2d_bias_requant_relu_s8_nhwc",
-    draw={"zx": ZERO_POINT, "bias": BIAS, "sc": requant_scales("C*R*S"), "zy": ZERO_POINT},
-)
+LAYER = ("w", "bias", "sc")
+ZERO_POINTS = {"zx": ZERO_POINT, "zy": ZERO_POINT}
+
+
+@pattern("qconv2d_bias_requant_relu_s8_nhwc", draw=ZERO_POINTS)
 def qconv2d_bias_requant_relu_s8_nhwc(
     x: Array, zx: Array, w: Array, bias: Array, sc: Array, zy: Array, stride: int, pt: int,
     pb: int, pl: int, pr: int, OH: int, OW: int
 ) -> Array:  # fmt: skip
     acc = qconv2d_s8s32_nhwc(x, zx, w, bias, stride, pt, pb, pl, pr, OH, OW)
     return np.maximum(requant(acc, sc, zy[0]), zy[0])
+
+
+@qconv2d_bias_requant_relu_s8_nhwc.inputs
+def convolution(draw: Draw) -> dict[str, np.ndarray]:
+    return layer_with_ties(draw, LAYER, "C*R*S")
 
 
 @qconv2d_bias_requant_relu_s8_nhwc.twin
@@ -55,16 +62,18 @@ def _(
     return blocks.nchw_to_nhwc(g, g.QuantizeLinear(g.Relu(y), ONE, zy[0].astype(np.int8)))
 
 
-@pattern(
-    "qdepthwise_bias_requant_s8_nhwc",
-    draw={"zx": ZERO_POINT, "bias": BIAS, "sc": requant_scales("R*S"), "zy": ZERO_POINT},
-)
+@pattern("qdepthwise_bias_requant_s8_nhwc", draw=ZERO_POINTS)
 def qdepthwise_bias_requant_s8_nhwc(
     x: Array, zx: Array, w: Array, bias: Array, sc: Array, zy: Array, stride: int, pt: int,
     pb: int, pl: int, pr: int, OH: int, OW: int
 ) -> Array:  # fmt: skip
     acc = qdepthwise_conv2d_s8s32_nhwc(x, zx, w, bias, stride, pt, pb, pl, pr, OH, OW)
     return requant(acc, sc, zy[0])
+
+
+@qdepthwise_bias_requant_s8_nhwc.inputs
+def depthwise_convolution(draw: Draw) -> dict[str, np.ndarray]:
+    return layer_with_ties(draw, LAYER, "R*S", axis=2)
 
 
 @qdepthwise_bias_requant_s8_nhwc.twin
@@ -83,14 +92,16 @@ def _(
     return blocks.nchw_to_nhwc(g, g.QuantizeLinear(y, ONE, zy[0].astype(np.int8)))
 
 
-@pattern(
-    "qlinear_bias_requant_s8",
-    draw={"zx": ZERO_POINT, "bias": BIAS, "sc": requant_scales("K"), "zy": ZERO_POINT},
-)
+@pattern("qlinear_bias_requant_s8", draw=ZERO_POINTS)
 def qlinear_bias_requant_s8(
     x: Array, zx: Array, w: Array, bias: Array, sc: Array, zy: Array
 ) -> Array:
     return requant((x - zx[0]) @ w.T + bias, sc, zy[0])
+
+
+@qlinear_bias_requant_s8.inputs
+def linear_layer(draw: Draw) -> dict[str, np.ndarray]:
+    return layer_with_ties(draw, LAYER, "K")
 
 
 @qlinear_bias_requant_s8.twin
@@ -103,15 +114,22 @@ def _(g: Graph, x: Value, zx: Array, w: Array, bias: Array, sc: Array, zy: Array
     return g.QuantizeLinear(y, ONE, zy[0].astype(np.int8))
 
 
-def rows_far_from_ties(draw: Draw, spec: TensorSpec) -> np.ndarray:
-    """Rows whose quantised values no float32 error can move; one is zero, and has no scale."""
+def rows_without_near_ties(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Rows whose quantised values no float32 error can move; one is zero, and has no scale.
+
+    Half of the others have a scale that is a power of two, and a quarter of their values exactly
+    half-way between two steps.
+    """
     rng = draw.rng(spec.name)
     rows = np.arange(spec.shape[0])
     levels = np.clip(np.rint(36 * rng.standard_normal(spec.shape)), -126, 126)
     values = levels + rng.uniform(-0.4, 0.4, spec.shape)
+    exact = rng.permutation(len(rows))[:, None] % 2 == 0
+    values = np.where(exact & (rng.random(spec.shape) < 0.25), levels + 0.5, values)
     peak = rng.integers(spec.shape[1], size=len(rows))
     values[rows, peak] = 127 * rng.choice([-1, 1], len(rows))
-    values *= 0.03 * 2 ** rng.uniform(-1.5, 1.5, (len(rows), 1))
+    exponent = rng.uniform(-6.5, -3.5, (len(rows), 1))
+    values *= 2 ** np.where(exact, np.rint(exponent), exponent)
     if len(rows) > 1:
         values[rng.integers(len(rows))] = 0
     return values
@@ -119,7 +137,7 @@ def rows_far_from_ties(draw: Draw, spec: TensorSpec) -> np.ndarray:
 
 @pattern(
     "dynamic_quant_linear",
-    draw={"x": rows_far_from_ties, "sw": scales(1 / S8_DEVIATION, "K")},
+    draw={"x": rows_without_near_ties, "sw": scales(1 / S8_DEVIATION, "K")},
 )
 def dynamic_quant_linear(x: Array, qw: Array, sw: Array, b: Array) -> Array:
     peak = np.abs(x).max(axis=1, keepdims=True)

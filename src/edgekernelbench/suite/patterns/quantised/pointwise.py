@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.suite.draw import Draw, uniform
+from edgekernelbench.suite.draw import Draw
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns.functions import softmax
 from edgekernelbench.suite.patterns.quantisation import normal_s8
@@ -14,8 +14,14 @@ from edgekernelbench.suite.twin import Graph, Value
 
 
 def zero_points_and_ratios(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Ratios between 1/2 and 2, odd multiples of 1/32: sums are exact, and tie now and then.
+
+    The output's zero point is even, so that it may be added before rounding.
+    """
     rng = draw.rng(spec.name)
-    return np.concatenate([rng.integers(-10, 11, 3), 2 ** rng.uniform(-1, 1, 2)])
+    za, zb = rng.integers(-10, 11, 2)
+    zy = 2 * rng.integers(-5, 6)
+    return np.array([za, zb, zy, *(2 * rng.integers(8, 32, 2) + 1) / 32])
 
 
 @pattern(
@@ -68,13 +74,27 @@ def _(g: Graph, x: Value, table: Array) -> Value:
 
 
 def rows_of_differing_mean(draw: Draw, spec: TensorSpec) -> np.ndarray:
-    """Logits close enough to each other that a row's softmax has many levels."""
+    """Logits close enough to each other that a row's softmax has many levels.
+
+    A quarter of the rows, or the only one, is so high that exp of a scaled logit overflows; some
+    others spread so far that their largest probability is 1, which saturates.
+    """
     rng = draw.rng(spec.name)
-    values = rng.uniform(-60, 60, (spec.shape[0], 1)) + 20 * rng.standard_normal(spec.shape)
+    rows = rng.permutation(spec.shape[0])[:, None]
+    mean = np.where(
+        rows % 4 == 0, rng.uniform(114, 121, rows.shape), rng.uniform(-100, 100, rows.shape)
+    )
+    deviation = np.where(rows % 8 == 1, 20, 2.2)
+    values = mean + deviation * rng.standard_normal(spec.shape)
     return np.clip(np.rint(values), -128, 127).astype(np.int64)
 
 
-@pattern("qsoftmax_s8", draw={"x": rows_of_differing_mean, "s": uniform(0.08, 0.12)})
+def coarse_scale(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """A multiple of 1/256 near 0.9: scaled logits are exact, and their exp may overflow."""
+    return draw.rng(spec.name).integers(218, 257, spec.shape) / 256
+
+
+@pattern("qsoftmax_s8", draw={"x": rows_of_differing_mean, "s": coarse_scale})
 def qsoftmax_s8(x: Array, s: Array) -> Array:
     return np.clip(np.rint(softmax(s * x) * 256) - 128, -128, 127)
 

@@ -5,14 +5,37 @@ from __future__ import annotations
 import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.suite.draw import Draw, activations, integers, uniform
+from edgekernelbench.suite.draw import Draw, activations, integers
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns.quantisation import ZERO_POINT, requant, scales
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
 
 
-@pattern("quantize_s8_per_tensor", draw={"scale": uniform(0.02, 0.1), "zp": ZERO_POINT})
+def exact_scale(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Between 0.02 and 0.1; of four draws three are 1/16 or 1/32."""
+    rng = draw.rng(spec.name)
+    powers = 2.0 ** -rng.integers(4, 6, spec.shape)
+    return np.where(rng.random(spec.shape) < 0.75, powers, rng.uniform(0.02, 0.1, spec.shape))
+
+
+def values_on_ties(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """A quarter lies half-way between steps of 1/16 or 1/32."""
+    values = activations()(draw, spec)
+    rng = draw.rng(spec.name).spawn(1)[0]
+    step = 2.0 ** -rng.integers(4, 6, spec.shape)
+    return np.where(rng.random(spec.shape) < 0.25, halves(values, step), values)
+
+
+def halves(values: np.ndarray, step: np.ndarray | float) -> np.ndarray:
+    """The middles of the steps in which the values lie."""
+    return (np.floor(values / step) + 0.5) * step
+
+
+@pattern(
+    "quantize_s8_per_tensor",
+    draw={"x": values_on_ties, "scale": exact_scale, "zp": ZERO_POINT},
+)
 def quantize_s8_per_tensor(x: Array, scale: Array, zp: Array) -> Array:
     return np.clip(np.rint(x / scale) + zp, -128, 127)
 
@@ -54,9 +77,23 @@ def requantize_s32_s8_fixedpoint(acc: Array, mult: Array, shift: Array, zp: Arra
     return np.clip(rounded + zp, -128, 127)
 
 
+def accumulators_on_ties(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """`accumulators`, a quarter of them half-way between multiples of 2**13."""
+    values = accumulators(draw, spec)
+    tied = draw.rng(spec.name).spawn(1)[0].random(spec.shape) < 0.25
+    return np.where(tied, halves(values, 2.0**13).astype(np.int64), values)
+
+
+def exact_scales(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Every fourth channel has the scale 2**-13, with which sums tie exactly."""
+    values = scales(2.0**-13)(draw, spec)
+    exact = draw.rng(spec.name).spawn(1)[0].permutation(spec.size) % 4 == 0
+    return np.where(exact, 2.0**-13, values)
+
+
 @pattern(
     "requantize_s32_s8_float",
-    draw={"acc": accumulators, "scale": scales(2.0**-13), "zp": ZERO_POINT},
+    draw={"acc": accumulators_on_ties, "scale": exact_scales, "zp": ZERO_POINT},
 )
 def requantize_s32_s8_float(acc: Array, scale: Array, zp: Array) -> Array:
     return requant(acc, scale, zp)
@@ -71,15 +108,20 @@ def _(g: Graph, acc: Value, scale: Array, zp: Array) -> Value:
 def blocks_of_exact_scale(draw: Draw, spec: TensorSpec) -> np.ndarray:
     """Blocks whose peak is 127 times a number that f16 holds; some blocks are all zero.
 
-    Any other scale could round to f16 in two ways, through f32 or directly.
+    Any other scale could round to f16 in two ways, through f32 or directly. Every fourth block has
+    a power of two, and half of its numbers half-way between two steps.
     """
     rng = draw.rng(spec.name)
     blocks = spec.shape[0]
     scale = (0.02 * 2 ** rng.uniform(-1.5, 1.5, blocks)).astype(np.float16).astype(np.float64)
     values = rng.standard_normal(spec.shape)
+    exact = rng.permutation(blocks) % 4 == 0
+    scale[exact] = 2.0 ** -rng.integers(5, 8, exact.sum())
     values *= (127 * scale / np.abs(values).max(axis=1))[:, None]
     peak = np.abs(values).argmax(axis=1)
     rows = np.arange(blocks)
+    tied = exact[:, None] & (rng.random(spec.shape) < 0.5)
+    values = np.where(tied, halves(values, scale[:, None]), values)
     values[rows, peak] = np.copysign(127 * scale, values[rows, peak])
     values[rng.integers(5, 50) :: 50] = 0
     return values

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
@@ -19,16 +21,7 @@ def resize_nearest_nchw(x: Array, H: int, W: int, OH: int, OW: int) -> Array:
 
 @resize_nearest_nchw.twin
 def _(g: Graph, x: Value, C: int, OH: int, OW: int) -> Value:
-    resized = g.Resize(
-        g.Unsqueeze(x, [0]),
-        None,
-        None,
-        [1, C, OH, OW],
-        mode="nearest",
-        coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
-    )
-    return g.Squeeze(resized, [0])
+    return resized(g, x, C, OH, OW, "asymmetric", mode="nearest", nearest_mode="floor")
 
 
 def resize_bilinear(x: Array, sy: Array, sx: Array) -> Array:
@@ -40,17 +33,24 @@ def resize_bilinear(x: Array, sy: Array, sx: Array) -> Array:
     return (1 - fx) * rows[:, :, x0] + fx * rows[:, :, x1]
 
 
-def linear_resize(g: Graph, x: Value, C: int, OH: int, OW: int, transformation: str) -> Value:
+def resized(
+    g: Graph, x: Value, C: int, OH: int, OW: int, transformation: str, **attributes: Any
+) -> Value:
     """The resizing operator on x[C,H,W]."""
-    resized = g.Resize(
+    planes = g.Resize(
         g.Unsqueeze(x, [0]),
         None,
         None,
         [1, C, OH, OW],
-        mode="linear",
         coordinate_transformation_mode=transformation,
+        **attributes,
     )
-    return g.Squeeze(resized, [0])
+    return g.Squeeze(planes, [0])
+
+
+def linear_resize(g: Graph, x: Value, C: int, OH: int, OW: int, transformation: str) -> Value:
+    """The same with linear interpolation."""
+    return resized(g, x, C, OH, OW, transformation, mode="linear")
 
 
 @pattern("resize_bilinear_half_pixel_nchw", draw={"x": PLANES})
@@ -101,17 +101,10 @@ def resize_bilinear_u8_hwc(x: Array, H: int, W: int, OH: int, OW: int) -> Array:
 
 @resize_bilinear_u8_hwc.twin
 def _(g: Graph, x: Value, OH: int, OW: int, C: int) -> Value:
-    planes = g.Unsqueeze(g.Transpose(g.cast(x), perm=[2, 0, 1]), [0])
-    resized = g.Resize(
-        planes,
-        None,
-        None,
-        [1, C, OH, OW],
-        mode="linear",
-        coordinate_transformation_mode="half_pixel",
-    )
-    rounded = g.cast(g.Floor(g.Add(resized, 0.5)), DType.U8)
-    return g.Transpose(g.Squeeze(rounded, [0]), perm=[1, 2, 0])
+    planes = g.Transpose(g.cast(x), perm=[2, 0, 1])
+    exact = linear_resize(g, planes, C, OH, OW, "half_pixel")
+    rounded = g.cast(g.Floor(g.Add(exact, 0.5)), DType.U8)
+    return g.Transpose(rounded, perm=[1, 2, 0])
 
 
 def cubic_taps(size: int, out_size: int) -> tuple[Array, Array]:
@@ -140,16 +133,7 @@ def resize_bicubic_nchw(x: Array, H: int, W: int, OH: int, OW: int) -> Array:
 
 @resize_bicubic_nchw.twin
 def _(g: Graph, x: Value, C: int, OH: int, OW: int) -> Value:
-    resized = g.Resize(
-        g.Unsqueeze(x, [0]),
-        None,
-        None,
-        [1, C, OH, OW],
-        mode="cubic",
-        cubic_coeff_a=-0.75,
-        coordinate_transformation_mode="half_pixel",
-    )
-    return g.Squeeze(resized, [0])
+    return resized(g, x, C, OH, OW, "half_pixel", mode="cubic", cubic_coeff_a=-0.75)
 
 
 @pattern("resize_area_u8_hwc")
