@@ -92,8 +92,8 @@ class WideMaker(Maker):
         a = self.value("f", axes, depth - 1)
         if a.bits is not None and self.pick(True, False):
             form, bound = self.pick(
-                ("({} % 3.0)", 3), ("({} // 0.5)", 2 * a.bound + 1), ("sign({})", 1),
-                ("floor({})", a.bound + 1), ("trunc({})", a.bound + 1), ("ceil({})", a.bound + 1),
+                ("sign({})", 1), ("floor({})", a.bound + 1), ("trunc({})", a.bound + 1),
+                ("ceil({})", a.bound + 1), ("rne({})", a.bound + 1),
             )  # fmt: skip
             return Value(form.format(a.text), "f", bound, a.bits)
         form, bound = self.pick(
@@ -220,7 +220,7 @@ class WideMaker(Maker):
     def wavefront(self, depth: int) -> str:
         """Two nested loops whose iterations read neighbours of both."""
         rows, columns = self.choose(self.extents), self.choose(self.extents)
-        s, t, name = self.fresh("s"), self.fresh("t"), self.fresh("h")
+        s, t, name = self.fresh("r"), self.fresh("t"), self.fresh("h")
         axes = [AxisName(s, rows), AxisName(t, columns)]
         kind = self.pick("f", "i")
         new = self.tame(self.value(kind, axes, depth - 1))
