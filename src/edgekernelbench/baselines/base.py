@@ -61,6 +61,10 @@ class Materials(BaseModel):
     fixed: tuple[str, ...] = ()
 
 
+OTHER = "other"
+"""Folder of a recipe's second build."""
+
+
 class Recipe(BaseModel):
     """How to run what was built; stored as ``recipe.json`` in the folder.
 
@@ -71,6 +75,8 @@ class Recipe(BaseModel):
         notes: for the record, such as parts of the twin that took another way.
         wants_twin: `Runner.bind` is to be given the twin of the constants it is given.
         options: for the runner alone.
+        other: another build of the same baseline, in the folder ``OTHER`` beside this one, that
+            takes its place when this one's result turns out wrong.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -82,6 +88,7 @@ class Recipe(BaseModel):
     notes: tuple[str, ...] = ()
     wants_twin: bool = False
     options: dict[str, Any] = {}
+    other: Recipe | None = None
 
 
 @dataclass(frozen=True, slots=True)
