@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
 from edgekernelbench.lowering import rules
-from edgekernelbench.lowering.emit.boxes import Box, Span, image, within
+from edgekernelbench.lowering.emit.boxes import Box, Span, image, lies_in, within
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes
@@ -30,10 +30,15 @@ MAX_EPILOGUE_COPIES = 64
 
 @dataclass(slots=True)
 class Emitter:
-    """Emits stages and everything placed inside them."""
+    """Emits stages and everything placed inside them.
+
+    Attributes:
+        tiles: what part of each stage the tile holds that it has at this point.
+    """
 
     ctx: Context
     tree: Tree
+    tiles: dict[str, Box] = field(default_factory=dict)
 
     # ---------------------------------------------------------- entry
     def root(self, name: str) -> list[Stmt]:
@@ -121,8 +126,10 @@ class Emitter:
         for member, reason in unfit.items():
             help = f"place what `{member}` reads in a loop of `{member}` instead"
             self.ctx.refuse(rules.NOT_TILEWISE, member, reason, help)
+        self.tiles |= {member: boxes[member] for member in homes}
         for member in here:
             self._check_cover(member, boxes[member])
+            self._check_tile(member, boxes[member])
         out: list[Stmt] = []
         storages: dict[str, Storage] = {}
         for member in homes:
@@ -160,6 +167,19 @@ class Emitter:
         }
         if threads - set(parts):
             self._not_covered(name, "several threads would compute the same elements")
+
+    def _check_tile(self, name: str, box: Box) -> None:
+        """What is computed of a stage must lie in the tile from which its readers take it."""
+        home = self.tree.homes[name]
+        if home is None or home.target == name:  # kept whole; only read in loops of its own
+            return
+        for axis, extent in own_axes(self._plan(name).stage).items():
+            tile = self.tiles[name][axis]
+            if not (tile.is_whole(extent) or lies_in(box[axis], tile, self.ctx.ranges)):
+                target = self.tree.attach[name].target
+                message = f"`{target}` makes more of `{name}` along `{axis.name}` than is kept"
+                help = f"place `{name}` where `{target}` is placed, or leave it unplaced"
+                self.ctx.refuse(rules.OUTSIDE_TILE, name, message, help)
 
     def _not_covered(self, name: str, reason: str) -> None:
         message = f"`{name}` is kept whole, and {reason}"

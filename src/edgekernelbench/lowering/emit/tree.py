@@ -103,10 +103,32 @@ class Tree:
                 unfit[name] = str(reason)
                 axes = own_axes(self.graph.stage(name))
                 found[name] = self._full(name, {v: whole(n) for v, n in axes.items()})
+        here = {target, *(n for n in names if self.attach[n] == Attach(target, depth))}
         for name in reversed(names):
             if name not in found:
-                found[name] = self._needed(name, [*names, target], found, ranges)
+                box = self._needed(name, [*names, target], found, ranges)
+                found[name] = self._early(name, box, {target, *names}, here)
         return found, unfit
+
+    def _early(self, name: str, box: Box, inside: set[str], here: set[str]) -> Box:
+        """The box, whole along axes whose first value is read from a stage that is computed
+        inside the same loop, but not before ``name``.
+
+        Args:
+            inside: the stages computed in the loop.
+            here: those of them that no further loop is around.
+        """
+        rank = self.graph.places[name].rank
+        extents = own_axes(self.graph.stage(name))
+
+        def late(span: Span) -> bool:
+            read = {load.tensor.name for load in loads(span.base)} & inside
+            return any(n not in here or self.graph.places[n].rank > rank for n in read)
+
+        return {
+            var: whole(extents[var]) if var in extents and late(span) else span
+            for var, span in box.items()
+        }
 
     def _full(self, name: str, box: Box) -> Box:
         """A box with the reduction axes that it does not mention, whole."""
