@@ -81,6 +81,10 @@ stages = st.one_of(
 lets = st.builds(s.LetStmt, names, exprs)
 tables = st.builds(s.TableStmt, names, dtypes, _some(_small), exprs)
 defs = st.builds(s.DefStmt, names, _params, exprs)
+_neutral = exprs | numbers | st.builds(s.Unary, st.just("-"), numbers)
+combiners = st.builds(s.CombinerStmt, names, _some(names, 1), _some(names, 1), _neutral, exprs)
+_lefts = st.builds(s.Left, names, st.none() | dtypes, _some(_left_axes))
+tuples = st.builds(s.TupleStmt, _some(_lefts, 2), exprs)
 
 
 def _nested(inner: st.SearchStrategy) -> st.SearchStrategy:
@@ -91,7 +95,8 @@ def _nested(inner: st.SearchStrategy) -> st.SearchStrategy:
     )
 
 
-statements = st.recursive(stages | lets | tables | defs, _nested, max_leaves=4)
+_plain = stages | tuples | lets | tables | defs | combiners
+statements = st.recursive(_plain, _nested, max_leaves=4)
 templates = st.builds(s.TemplateStmt, names, _params, _some(names, 1), _some(statements))
 
 # ---------------------------------------------------------------- schedule and memory
@@ -119,7 +124,7 @@ def _layers(kind: type, lines: st.SearchStrategy) -> st.SearchStrategy:
 _tensors = st.builds(s.Param, names, dtypes, _some(_small), st.booleans())
 kernels = st.builds(
     s.Kernel,
-    prelude=_some(defs | tables | templates, 0, 2),
+    prelude=_some(defs | combiners | tables | templates, 0, 2),
     name=names,
     sizes=_some(st.builds(s.Size, names, _small)),
     inputs=_some(_tensors),

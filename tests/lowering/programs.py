@@ -118,4 +118,41 @@ kernel k[N=6, L=3](x: f32[N], w: const f32[L, N, N], v: const f32[N, N]) -> (y: 
     y[i] = sum[k: N](vw[i, k] * z[L-1, k])
   }
 }""",
+    "online": """combiner lse((m, s), (n, t)) init (-1e30, 0) = {
+  let h = max(m, n)
+  return (h, s * exp(m - h) + t * exp(n - h))
+}
+kernel k[R=5, C=22](x: f32[R, C], t: f32[R]) -> (y: f32[R, C], z: f32[R]) {
+  compute {
+    e[r: R, c: C] = tanh(x[r, c]) * t[r]
+    m[r: R], s[r: R] = lse[c: C](e[r, c], 1)
+    z[r] = m[r] + log(s[r])
+    y[r, c] = exp(e[r, c] - m[r]) / s[r]
+  }
+}""",
+    "decode": """combiner flash((m, s, o), (n, t, p)) init (-1e30, 0, 0) = {
+  let h = max(m, n)
+  let (a, b) = (exp(m - h), exp(n - h))
+  return (h, s * a + t * b, o * a + p * b)
+}
+combiner best((v, i), (w, j)) init (-inf, 2147483647) = (
+  max(v, w), i if v > w or (v == w and i < j) else j)
+kernel k[L=22, D=5](q: f32[D], K: f32[L, D], v: f32[L, D], n: s32[1]) -> (o: f32[D], b: f32, at: s32) {
+  compute {
+    sc[l: L] = sum[d: D](q[d] * K[l, d])
+    m[d: D], s[d: D], a[d: D] = flash[l: L where l < n[0] + 9](sc[l], 1, v[l, d])
+    o[d] = a[d] / s[d]
+    b, at = best[l: L, d: D](sc[l] * v[l, d], l * D + d)
+  }
+}""",
+    "tuple_history": """combiner both((a, b), (c, d)) init (0, -inf) = (a + c, max(b, d))
+kernel k[L=4, C=10](x: f32[L, C]) -> (h: f32[L, C], g: f32[L]) {
+  compute {
+    seq t: L {
+      e[c: C] = x[t, c] + 0.5 * pad(h[t-1, c], 0)
+      u[t], g[t] = both[c: C](e[c], abs(e[c]))
+      h[t, c] = e[c] / (1 + abs(u[t])) + pad(g[t-1], 0.5)
+    }
+  }
+}""",
 }

@@ -14,7 +14,7 @@ _OPERATORS = words.word_set(
     "OR AND EQ NE LE GE LT GT VBAR CARET AMP SHL SHR PLUS MINUS STAR SLASH DSLASH PERCENT DSTAR IF"
     " LSQB LPAR"
 )
-_STATEMENTS = words.word_set("SEQ EACH LET DEF TEMPLATE TABLE NAME SEMI KERNEL")
+_STATEMENTS = words.word_set("SEQ EACH LET DEF TEMPLATE TABLE COMBINER NAME SEMI KERNEL")
 _NAMED = {
     "NAME": "a name",
     "DTYPE": "a dtype",
@@ -28,6 +28,7 @@ _FORMS: dict[str, str] = {
     "let": "let a = expr",
     "table": "table G: f32[2, 2] = [[1, 0], [0.5, -1]]",
     "def": "def f(a, b) = expr",
+    "combiner": "combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)",
     "template": "template f(x, w) -> (y) { ... }",
     "loops": "loops S (parallel i by 8, j by 32, k, unroll i, vectorize j)",
     "place": "place A, B in S.j0",
@@ -117,7 +118,8 @@ def _form(place: Place) -> tuple[str, ...]:
     """The shape of the construct that was begun."""
     if place.layer == "compute" and place.after_equals():
         return ()
-    form = _FORMS.get(place.text(place.start))
-    if form is not None and (place.layer != "compute" or place.text(place.start) in words.RESERVED):
+    first = place.text(place.start)
+    form = _FORMS.get(first)
+    if form is not None and (place.layer != "compute" or first in {*words.RESERVED, "combiner"}):
         return (f"write `{form}`",)
     return tuple(f"write `{form}`" for form in _LAYER_FORMS[place.layer])

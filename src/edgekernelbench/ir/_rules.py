@@ -38,7 +38,8 @@ RESERVED = Rule("E132", "reserved words cannot be names")
 # ---- statements of the compute layer
 STATEMENT = Rule(
     "E140",
-    "the compute layer consists of stages, `seq`, `each`, `let`, `table`, `def` and `template`",
+    "the compute layer consists of stages, `seq`, `each`, `let`, `table`, `def`, `template`, "
+    "`combiner`",
 )
 WRITE_ONCE = Rule("E141", "a stage defines its whole tensor at once with `=`; nothing is updated")
 LOOP = Rule(

@@ -15,7 +15,7 @@ RESERVED = DTYPES | frozenset(f"{_KEYWORDS} parallel vectorize unroll".split())
 
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 
-STATEMENT_WORDS = ("seq", "each", "let", "table", "def", "template")
+STATEMENT_WORDS = ("seq", "each", "let", "table", "def", "template", "combiner")
 SECTION_WORDS = ("compute", "schedule", "memory")
 SCHEDULE_WORDS = ("loops", "place", "inline")
 MEMORY_WORDS = ("layout",)

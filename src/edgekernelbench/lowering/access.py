@@ -107,6 +107,8 @@ def operations(expr: Expr) -> int:
         match node:
             case core.Call(fn=fn):
                 count += 10 if fn in TRANSCENDENTAL else 1
+            case core.Reduce(combiner=combiner) if combiner is not None:
+                count += sum(operations(part) for part in combiner.exprs)
             case core.Binary(op="div" | "fdiv" | "mod" | "pow"):
                 count += 4
             case core.Binary() | core.Unary() | core.Cast() | core.Select() | core.Load():

@@ -54,6 +54,7 @@ from edgekernelbench.lowering.passes.pads import materialise_pads
 from edgekernelbench.lowering.plan import Layout, Plan
 from edgekernelbench.lowering.planner import parallel_loops, plan_stages
 from edgekernelbench.lowering.sketch import sketch
+from edgekernelbench.lowering.together import joined
 from edgekernelbench.targets.model import Target
 
 RECURSION = 20_000
@@ -159,7 +160,7 @@ class _Lowering:
         attach = resolve_loops(places, stages, broken, graph, self.report)
         parallel = parallel_loops(graph, stages, self.target)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}
-        plan = Plan(graph, stages, attach, mine, parallel)
+        plan = joined(Plan(graph, stages, attach, mine, parallel))
         if not self.report.has_errors:
             PlaceChecker(plan, lines.spans, self.report).run()
         return plan

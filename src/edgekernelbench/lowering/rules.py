@@ -15,7 +15,11 @@ AXES = Rule("E410", "`loops` lists every axis of the stage, reduction axes too, 
 LAST_PIECE = Rule("E411", "the last piece of an axis has no `by`; all pieces before it have one")
 STEP = Rule("E412", "a step is at most the range that it cuts")
 LABEL = Rule("E413", "every loop of a nest has a name of its own")
-PARALLEL = Rule("E414", "`parallel` marks the outermost loops of a nest, spatial, not placed ones")
+PARALLEL = Rule(
+    "E414",
+    "`parallel` marks the outermost loops of a nest that is not placed, one of them at most a "
+    "reduction axis, in at most 256 chunks",
+)
 VECTORIZE = Rule("E415", "`vectorize` marks the innermost loop, a last piece, once per nest")
 UNROLL = Rule("E416", "an unrolled loop has a constant, bounded number of iterations")
 SIMD = Rule("E417", "around a vectorised reduction axis, spatial loops inside are unrolled")

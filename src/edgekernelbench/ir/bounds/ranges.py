@@ -140,6 +140,8 @@ class Ranges:
             return iv.any_float()
         for axis in expr.axes:
             self.bind_axis(axis)
+        if expr.combiner is not None:
+            return iv.full(expr.dtype, not _may_overflow(expr))
         body = self.of(expr.body)
         if expr.dtype is DType.BOOL:
             return Interval(0, 1, body.safe)
@@ -159,6 +161,19 @@ class Ranges:
                 low, high = min(body.lo, 0), max(body.hi, 0)
                 return iv.fit(int(low) * box, int(high) * box, expr.dtype, True)
         return iv.full(expr.dtype, False)
+
+
+def _may_overflow(expr: core.Reduce) -> bool:
+    """Whether a combiner does arithmetic on signed integers, of which nothing is known."""
+    assert expr.combiner is not None
+    nodes = (node for part in expr.combiner.exprs for node in core.walk(part))
+    return any(
+        node.dtype.is_int
+        and node.dtype.is_signed
+        and isinstance(node, core.Binary | core.Unary)
+        and node.op in ("add", "sub", "mul", "shl", "neg")
+        for node in nodes
+    )
 
 
 def _constant(expr: core.Const) -> Interval:

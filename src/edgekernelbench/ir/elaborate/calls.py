@@ -11,6 +11,7 @@ from edgekernelbench.ir.elaborate.names import nearest
 from edgekernelbench.ir.elaborate.predefined import MACROS, SINGLE_USE, Calc, intrinsic
 from edgekernelbench.ir.elaborate.values import (
     POISON,
+    CombinerValue,
     Macro,
     Number,
     Poison,
@@ -52,6 +53,8 @@ def call(cx: Context, scope: Scope, expr: surface.Call) -> Value:
     own = scope.function(expr.fn)
     if isinstance(own, Macro):
         return expand(cx, scope, own, expr)
+    if isinstance(own, CombinerValue):
+        return _combiner(cx, expr, own)
     if own is not None:
         return cx.error(
             rules.TEMPLATE,
@@ -76,6 +79,16 @@ def call(cx: Context, scope: Scope, expr: surface.Call) -> Value:
     if expr.fn in core.INTRINSICS or expr.fn == "pow":
         return _intrinsic(cx, expr, args)
     return _predefined(cx, expr, args)
+
+
+def _combiner(cx: Context, expr: surface.Call, own: CombinerValue) -> Poison:
+    names = ", ".join(f"x{n}" for n in range(len(own.stmt.left)))
+    return cx.error(
+        rules.COMBINER,
+        f"`{expr.fn}` is a combiner, which needs an axis",
+        expr.span,
+        [f"`{expr.fn}[k: K]({names})`; a `def` is called with values"],
+    )
 
 
 def _scalars(cx: Context, scope: Scope, expr: surface.Call) -> list[Scalar | Poison]:

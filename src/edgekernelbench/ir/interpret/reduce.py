@@ -11,6 +11,7 @@ import numpy as np
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.interpret.contract import Contraction
+from edgekernelbench.ir.interpret.fold import Fold
 from edgekernelbench.ir.interpret.frame import Frame, GridVar, Value, lift
 from edgekernelbench.ir.interpret.loads import Fn
 
@@ -34,6 +35,7 @@ class Reducer:
         outer: grid variables outside that the reduction depends on.
         groups: sets of grid variables whose extents multiply to the size of a temporary, each
             with the size allowed; the reduction axes are split to stay below.
+        fold: the combiner, with the number of the component wanted; the body is a tuple then.
     """
 
     key: int
@@ -47,6 +49,7 @@ class Reducer:
     groups: tuple[tuple[tuple[GridVar, ...], int], ...]
     dtype: np.dtype
     empty: Any
+    fold: tuple[Fold, int] | None = None
 
     def __call__(self, frame: Frame) -> Value:
         if frame.memo and self.key in frame.memo:
@@ -54,17 +57,24 @@ class Reducer:
         ranges = self._ranges(frame)
         if ranges is None:
             return self.empty
-        merge = _merge_argument if self.op in ("argmax", "argmin") else _merge
         total = None
         for piece in self._pieces(frame, ranges):
             frame.tick()
             self._bind(frame, piece)
             part = self._part(frame)
             if part is not None:
-                total = part if total is None else merge(self.op, total, part)
+                total = part if total is None else self._merged(frame, total, part)
         if total is None:
             return self.empty
+        if self.fold is not None:
+            return total[self.fold[1]]
         return total[1] if isinstance(total, tuple) else total
+
+    def _merged(self, frame: Frame, total: Any, part: Any) -> Any:
+        if self.fold is not None:
+            return self.fold[0].combine(frame, total, part)
+        merge = _merge_argument if self.op in ("argmax", "argmin") else _merge
+        return merge(self.op, total, part)
 
     def _ahead(self, frame: Frame) -> Value:
         """The lanes of a result evaluated ahead for the whole stage."""
@@ -168,6 +178,10 @@ class Reducer:
             result = self.contraction.part(frame, mask, counts)
             if result is not None:
                 return result if self.ndim else result[()]
+        if self.fold is not None:
+            items = [lift(item, self.ndim + len(counts)) for item in self.body(frame)]
+            made = self.fold[0].all(frame, items, mask, counts)
+            return made if self.ndim else tuple(value[()] for value in made)
         body = lift(self.body(frame), self.ndim + len(counts))
         body = np.broadcast_to(body, counts + body.shape[len(counts) :])
         if self.op in ("argmax", "argmin"):

@@ -13,6 +13,7 @@ from edgekernelbench.lowering.emit.order import Circular, body_order
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.plan import Attach, Plan, StagePlan
+from edgekernelbench.lowering.together import siblings
 
 MAX_NESTED = 16
 
@@ -127,7 +128,7 @@ def _refuse_circles(
 def _feeding(tree: Tree, target: str, inside: set[str]) -> set[str]:
     """The stages of ``inside`` that the target or a stage that consumes it there reads, directly
     or through each other."""
-    known = {target, *(name for name in inside if tree.consumes(target, name))}
+    known = {*tree.group(target), *(name for name in inside if tree.consumes(target, name))}
     waiting = list(known)
     while waiting:
         new = (set(tree.graph.producers(waiting.pop())) & inside) - known
@@ -153,17 +154,39 @@ class PlaceChecker:
 
     def _related(self, tree: Tree, name: str) -> None:
         place = self.plan.attach[name]
-        inside = set(tree.below(place.target, place.depth)) | {place.target}
-        if tree.consumes(place.target, name):
-            self._consumer(place, name)
-        elif name not in _feeding(tree, place.target, inside):
+        inside = {*tree.below(place.target, place.depth), *tree.group(place.target)}
+        if self._consumes(tree, name):
+            return
+        if name not in _feeding(tree, place.target, inside):
             self._unrelated(tree, name, place)
         else:
             self._producer(tree, name, place, inside)
 
+    def _consumes(self, tree: Tree, name: str) -> bool:
+        """Whether the stage reads what it is placed in; what it reads of the loops around it, at
+        any distance, must be complete there."""
+        child = name
+        while child in self.plan.attach:
+            around = self.plan.attach[child]
+            if tree.consumes(around.target, name):
+                if tree.consumes(around.target, child):
+                    self._consumer(around, name)
+                else:
+                    self._too_early(around.target, child, name)
+            child = around.target
+        return tree.consumes(self.plan.attach[name].target, name)
+
+    def _too_early(self, target: str, child: str, name: str) -> None:
+        message = f"`{name}` reads `{target}`, and is placed in `{child}`, which runs before it"
+        help = [f"leave `{name}` unplaced", f"or place it in a loop of `{target}` itself"]
+        self.report.error(rules.CIRCULAR, message, self.spans[name], help)
+
     def _consumer(self, place: Attach, name: str) -> None:
         target = self.plan.stages[place.target]
         first = target.first_reduction
+        if target.split is not None:
+            self._split(place, name, target)
+            return
         if target.reduce is None or place.depth < first:
             return
         outside = [piece.name for piece in target.pieces[:first]]
@@ -172,6 +195,14 @@ class PlaceChecker:
             help = [f"a consumer goes outside the reduction: `{place.target}.{outside[-1]}`"]
         else:
             help = [f"put a spatial loop of `{place.target}` outside its reduction loops"]
+        note = nest_note(target)
+        self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help, [note])
+
+    def _split(self, place: Attach, name: str, target: StagePlan) -> None:
+        assert target.split is not None
+        message = f"`{name}` reads `{place.target}`, which is complete only behind its nest: "
+        message += f"`{target.split.name}`, a reduction axis, is parallel"
+        help = [f"leave `{name}` unplaced", f"or drop `parallel` from `{target.split.name}`"]
         note = nest_note(target)
         self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help, [note])
 
@@ -193,6 +224,13 @@ class PlaceChecker:
             readers = ", ".join(f"`{n}`" for n in dict.fromkeys(outside))
             message = f"{readers} reads `{name}` outside the loop `{here}`"
             help = [f"place {readers} there too", f"or leave `{name}` unplaced"]
+            kin = siblings(tree.graph).get(place.target, ())
+            apart = [n for n in kin if n in outside]
+            if apart:
+                names = ", ".join(f"`{n}`" for n in apart)
+                help[0] = (
+                    f"give {names} the loops and the place of `{place.target}`: one nest for all"
+                )
             note = nest_note(self.plan.stages[place.target])
             self.report.error(rules.READERS, message, self.spans[name], help, [note])
 

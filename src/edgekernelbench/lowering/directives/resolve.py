@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from edgekernelbench.ir import surface
+from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Report, Rule, Span
 from edgekernelbench.ir.words import did_you_mean
@@ -205,5 +204,9 @@ def resolve_nests(
 
 def hoisted_names(graph: Graph, name: str) -> list[str]:
     """Stages that the reductions inside ``name`` became: ``Y.sum``, ``Y.sum1``."""
-    pattern = re.compile(re.escape(name) + r"\.(sum|prod|max|min|any|all|argmax|argmin)\d*$")
-    return [other for other in graph.places if pattern.match(other)]
+    out: list[str] = []
+    for other, place in graph.places.items():
+        reduce = place.stage.expr
+        if isinstance(reduce, core.Reduce) and other.startswith(f"{name}.{reduce.label}"):
+            out.append(other)
+    return out

@@ -140,6 +140,19 @@ class Context:
         self.ranges[var] = (low, high)
         return var
 
+    @contextmanager
+    def below(self, index: Expr, bound: int) -> Iterator[None]:
+        """Within the block ``index < bound`` holds: what stands under that condition."""
+        if not isinstance(index, core.VarRef) or bound <= 0:
+            yield
+            return
+        low, high = self.ranges[index.var]
+        self.ranges[index.var] = (low, min(high, bound - 1))
+        try:
+            yield
+        finally:
+            self.ranges[index.var] = (low, high)
+
     def loop(self, var: Var, extent: int, kind: LoopKind, body: list[Stmt]) -> For:
         return For(var, int_const(0), int_const(extent), kind, Seq(tuple(body)))
 
@@ -171,6 +184,10 @@ class Context:
             tensor = self.buffer(name, dtype, shape)
             out.append(Alloc(tensor, "local"))
             return tensor
+        return self.workspace(role, name, dtype, shape)
+
+    def workspace(self, role: str, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
+        """A buffer of the innermost frame; outside parallel bodies all threads share it."""
         key = (role, name, dtype, shape)
         if key not in self.frames[-1]:
             self.frames[-1][key] = self.buffer(name, dtype, shape)

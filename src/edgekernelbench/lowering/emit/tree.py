@@ -13,7 +13,7 @@ from edgekernelbench.lowering.expr.linear import Ranges, const_value, linear, to
 from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.expr.simplify import simplify, split_linear
 from edgekernelbench.lowering.graph import Graph, is_current
-from edgekernelbench.lowering.plan import Attach, Plan, own_axes, reduce_axes
+from edgekernelbench.lowering.plan import Attach, Plan, extents_of, own_axes, reduce_axes
 
 _INNERMOST = 1 << 20
 
@@ -26,16 +26,17 @@ class Unfit(ValueError):
 
 @dataclass(slots=True)
 class Tree:
-    """The placed stages of a plan."""
+    """The placed stages of a plan. ``together``: stages that another one computes, by name."""
 
     graph: Graph
     attach: dict[str, Attach]
     children: dict[str, list[str]] = field(default_factory=dict)
     homes: dict[str, Attach | None] = field(default_factory=dict)
+    together: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan) -> Tree:
-        tree = cls(plan.graph, dict(plan.attach))
+        tree = cls(plan.graph, dict(plan.attach), together=dict(plan.together))
         for name in sorted(plan.attach, key=lambda n: plan.graph.places[n].rank):
             tree.children.setdefault(plan.attach[name].target, []).append(name)
         for name in plan.stages:
@@ -56,9 +57,17 @@ class Tree:
             name = self.attach[name].target
         return name
 
+    def led_by(self, name: str) -> list[str]:
+        """The further components that the stage may compute with its own."""
+        return [other for other, leader in self.together.items() if leader == name]
+
+    def group(self, name: str) -> list[str]:
+        """The stage and those that it may compute with its own."""
+        return [name, *self.led_by(name)]
+
     def members(self, root: str) -> list[str]:
-        """The stage and everything computed inside it, in program order."""
-        out = [root, *self.below(root, 0)]
+        """The stage and everything computed with it or inside it, in program order."""
+        out = {*self.group(root), *self.below(root, 0)}
         return sorted(out, key=lambda n: self.graph.places[n].rank)
 
     def below(self, target: str, depth: int) -> Iterator[str]:
@@ -75,10 +84,14 @@ class Tree:
         readers = self.graph.readers(name)
         if not readers:  # computed in vain, but somewhere
             return Attach(*self.path(name)[-1]) if self.path(name) else None
-        common: Path = (*self.path(name), (name, _INNERMOST))
+        common = self._whereabouts(name)
         for reader in readers:
-            common = _common(common, (*self.path(reader), (reader, _INNERMOST)))
+            common = _common(common, self._whereabouts(reader))
         return Attach(*common[-1]) if common else None
+
+    def _whereabouts(self, name: str) -> Path:
+        """The loops around the innermost statement of a stage."""
+        return (*self.path(name), (self.together.get(name, name), _INNERMOST))
 
     # ---------------------------------------------------------- boxes
     def boxes(
@@ -94,7 +107,9 @@ class Tree:
             box is the whole stage then).
         """
         names = sorted(set(self.below(target, depth)), key=lambda n: self.graph.places[n].rank)
-        found: dict[str, Box] = {target: self._full(target, box)}
+        found = {
+            name: self._full(name, self.alike(box, target, name)) for name in self.group(target)
+        }
         unfit: dict[str, str] = {}
         for name in self._consumers(target, names):
             try:
@@ -103,12 +118,36 @@ class Tree:
                 unfit[name] = str(reason)
                 axes = own_axes(self.graph.stage(name))
                 found[name] = self._full(name, {v: whole(n) for v, n in axes.items()})
-        here = {target, *(n for n in names if self.attach[n] == Attach(target, depth))}
+        group = self.group(target)
+        inside = {*group, *names}
+        here = {*group, *(n for n in names if self.attach[n] == Attach(target, depth))}
         for name in reversed(names):
             if name not in found:
-                box = self._needed(name, [*names, target], found, ranges)
-                found[name] = self._early(name, box, {target, *names}, here)
+                box = self._needed(name, [*names, *group], found, ranges)
+                found[name] = self._early(name, box, inside, here)
+            if self.children.get(name):
+                box = self._early(name, self._united(name, found, ranges), inside, here)
+                found |= {other: self.alike(box, name, other) for other in self.group(name)}
         return found, unfit
+
+    def _united(self, leader: str, found: dict[str, Box], ranges: Ranges) -> Box:
+        """One box for all components of a reduction: what is placed inside serves them all."""
+        box = found[leader]
+        for name in self.led_by(leader):
+            other = self.alike(found[name], name, leader)
+            joint = {axis: union(box[axis], other[axis], ranges) for axis in box}
+            extents = extents_of(self.graph.stage(leader))
+            box = {axis: span or whole(extents[axis]) for axis, span in joint.items()}
+        return box
+
+    def alike(self, box: Box, source: str, name: str) -> Box:
+        """A box of one component of a reduction as that of another one."""
+        if source == name:
+            return box
+        pairs = zip(
+            extents_of(self.graph.stage(source)), extents_of(self.graph.stage(name)), strict=True
+        )
+        return {other: box[axis] for axis, other in pairs if axis in box}
 
     def _early(self, name: str, box: Box, inside: set[str], here: set[str]) -> Box:
         """The box, whole along axes whose first value is read from a stage that is computed
@@ -140,7 +179,7 @@ class Tree:
 
     def _consumers(self, target: str, names: Iterable[str]) -> list[str]:
         """The stages that read ``target`` directly or through each other, in program order."""
-        dependent = {target}
+        dependent = set(self.group(target))
         out: list[str] = []
         for name in names:
             if any(producer in dependent for producer in self.graph.producers(name)):
@@ -191,7 +230,7 @@ class Tree:
                 if load.tensor.name != name or reader not in known:
                     continue
                 if is_current(place, self.graph.places[reader], load):
-                    extents = own_axes(self.graph.stage(reader))
+                    extents = extents_of(self.graph.stage(reader))
                     _cover(stage, load, known[reader], extents, spans, ranges)
         box = {
             var: within(spans[var], extent, ranges) if var in spans else whole(extent)
