@@ -22,7 +22,7 @@ def valid_texts() -> tuple[str, ...]:
 
 
 @functools.cache
-def short_texts(most: int = 700) -> tuple[str, ...]:
+def short_texts(most: int = 500) -> tuple[str, ...]:
     """The short ones: many more of them are parsed in the same time."""
     return tuple(text for text in valid_texts() if len(text) <= most)
 

@@ -1,21 +1,20 @@
-"""Runs numbered inputs in limited child processes and keeps what broke.
+"""Runs numbered inputs in limited child processes, so that no input can end or stop the run.
 
-A child takes a batch of seeds. It writes the seed in hand into shared memory first, so that the
-parent knows which input killed it. CPU time is limited by a profiling timer whose signal keeps
-its default action: the kernel ends the process even inside C code. A batch that was cut short goes
-on behind the input that broke it. Finished batches stand in ``batches.jsonl`` and are not run
-again; failures in ``failures.jsonl`` and as a file each, with the input.
+A child takes a batch of seeds. It notes in shared memory which seed it has in hand and what came
+of those before, so that the parent knows which input killed it and loses no count. CPU time is
+limited by a profiling timer whose signal keeps its default action: the kernel ends the process
+even inside C code. What waits without using the CPU is ended by the parent. A batch that was cut
+short goes on behind the input that broke it.
 """
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
 import faulthandler
 import json
 import mmap
 import multiprocessing
 import os
-import re
 import resource
 import signal
 import struct
@@ -28,9 +27,10 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Protocol
 
-MEMORY_BYTES = 512 << 20
-_SEED = struct.Struct("q")
+from tests.fuzz.limits import limit_memory
+
 _GRACE_S = 5.0
+_TICK_S = 1.0
 
 
 class Finding(Exception):
@@ -42,6 +42,22 @@ class Finding(Exception):
         self.detail = detail
 
 
+@dataclass(slots=True)
+class Most:
+    """The largest value of each measure, and the seed of the input that had it."""
+
+    values: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def note(self, name: str, value: float, seed: int) -> None:
+        """Keeps ``value`` where it is the largest so far."""
+        if name not in self.values or value > self.values[name][0]:
+            self.values[name] = (value, seed)
+
+    def merge(self, others: dict[str, tuple[float, int]]) -> None:
+        for name, (value, seed) in others.items():
+            self.note(name, value, seed)
+
+
 class Job(Protocol):
     """One kind of check. Everything is a function of the seed."""
 
@@ -49,8 +65,10 @@ class Job(Protocol):
     batch: int
     cpu_s: float
     """CPU seconds that one input may take before it counts as a hang."""
+    wall_s: float
+    """Seconds that one input may take, waiting included, before it counts as stalled."""
     memory_bytes: int | None
-    """Bytes that one input may add to the address space, None: no limit on the process."""
+    """Bytes that a batch may add to the address space, None: no limit on the process."""
 
     def prepare(self) -> None:
         """Imports and tables, once, in the parent of all batches."""
@@ -60,8 +78,8 @@ class Job(Protocol):
         """The input."""
         ...
 
-    def check(self, text: str, seed: int) -> str:
-        """Runs one input and names its outcome, for counting.
+    def check(self, text: str, seed: int, most: Most) -> str:
+        """Runs one input and names its outcome, for counting; measures go to ``most``.
 
         Raises:
             Finding: the input shows a fault. Any other exception is a fault, too.
@@ -82,23 +100,23 @@ class Failure:
 
 @dataclass(slots=True)
 class Batch:
-    """Outcomes of the seeds ``start .. end``."""
+    """Outcomes of the seeds ``start .. end``. ``cpu_s``: CPU seconds of all of them."""
 
     start: int
     end: int
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
-    slowest_s: float = 0.0
-    peak_bytes: int = 0
+    most: Most = field(default_factory=Most)
+    cpu_s: float = 0.0
 
 
 # ---------------------------------------------------------------- one input
-def attempt(job: Job, text: str, seed: int) -> tuple[str, Failure | None]:
+def attempt(job: Job, text: str, seed: int, most: Most) -> tuple[str, Failure | None]:
     """Outcome of one input in this process; an exception is a failure."""
     if text.startswith("generator: "):
         return "failed", Failure(job.name, seed, "generator", text, "")
     try:
-        return job.check(text, seed), None
+        return job.check(text, seed, most), None
     except Finding as found:
         return "failed", Failure(job.name, seed, found.kind, found.detail, text)
     except Exception as error:
@@ -117,49 +135,73 @@ def _text(job: Job, seed: int) -> str:
         return f"generator: {''.join(traceback.format_exception(error))[-2000:]}"
 
 
-def limit_memory(added: int) -> None:
-    """Bounds the address space of this process to what it has now and ``added`` bytes."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + added
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+class Progress:
+    """What a child has done, in memory that outlives it: the seed in hand, and a state as JSON.
+
+    The state has two places, and a number that says which is whole: a child may die any time.
+    """
+
+    _SEED = struct.Struct("q")
+    _SLOT = 1 << 16
+
+    def __init__(self, seed: int) -> None:
+        self._memory = mmap.mmap(-1, 16 + 2 * self._SLOT)
+        self.begin(seed)
+
+    def begin(self, seed: int) -> None:
+        self._memory[:8] = self._SEED.pack(seed)
+
+    @property
+    def seed(self) -> int:
+        return self._SEED.unpack(self._memory[:8])[0]
+
+    def save(self, state: dict) -> None:
+        """Replaces the state."""
+        text = json.dumps(state).encode()
+        if len(text) + 4 > self._SLOT:
+            raise ValueError(f"a state of {len(text)} bytes: outcomes must be few")
+        other = 1 - self._memory[8]
+        at = 16 + other * self._SLOT
+        self._memory[at : at + 4 + len(text)] = struct.pack("I", len(text)) + text
+        self._memory[8] = other
+
+    def state(self) -> dict:
+        """What was saved last; empty before that."""
+        at = 16 + self._memory[8] * self._SLOT
+        (length,) = struct.unpack("I", self._memory[at : at + 4])
+        return json.loads(self._memory[at + 4 : at + 4 + length]) if length else {}
 
 
-def peak_bytes() -> int:
-    """Largest resident size of this process since it began or `reset_peak` was called."""
-    status = Path("/proc/self/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found is not None
-    return int(found.group(1)) << 10
+def _die_with_parent() -> None:
+    """Linux: a child does not outlive a parent that was killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
-def reset_peak() -> int:
-    """Forgets the peak, where the system lets a process do that; the peak from here on."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-    return peak_bytes()
-
-
-def _serve(job: Job, start: int, end: int, seen: mmap.mmap, pipe: Connection) -> None:
-    """The child: outcomes of a batch, one message per failure and one at the end."""
+def _serve(job: Job, start: int, end: int, progress: Progress, pipe: Connection) -> None:
+    """The child: failures of a batch through the pipe, everything else into ``progress``."""
+    _die_with_parent()
     faulthandler.disable()  # the parent tells
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     if job.memory_bytes is not None:
         limit_memory(job.memory_bytes)
     counts: Counter[str] = Counter()
-    slowest, peak = 0.0, 0
+    most, total = Most(), 0.0
     for seed in range(start, end):
-        seen[:] = _SEED.pack(seed)
+        progress.begin(seed)
         signal.setitimer(signal.ITIMER_PROF, job.cpu_s)  # generators use the lowering, too
+        before = time.process_time()
         text = _text(job, seed)
-        began = time.process_time()
-        outcome, failure = attempt(job, text, seed)
+        outcome, failure = attempt(job, text, seed, most)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        slowest, peak = max(slowest, time.process_time() - began), max(peak, peak_bytes())
+        spent = time.process_time() - before
+        most.note("input_s", spent, seed)
+        most.note("process_mb", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, seed)
         counts[outcome] += 1
+        total += spent
         if failure is not None:
             pipe.send(asdict(failure))
-    pipe.send({"counts": dict(counts), "slowest_s": slowest, "peak_bytes": peak})
+        progress.save({"counts": dict(counts), "most": most.values, "cpu_s": total})
     pipe.close()
     os._exit(0)  # thread pools and libraries of compiled kernels are not worth an orderly end
 
@@ -173,42 +215,46 @@ class _Runner:
         self._spawn()
 
     def _spawn(self) -> None:
-        self.seen = mmap.mmap(-1, _SEED.size)
-        self.seen[:] = _SEED.pack(self.next)
+        self.progress = Progress(self.next)
         self.pipe, theirs = multiprocessing.Pipe(duplex=False)
         fork = multiprocessing.get_context("fork")
-        arguments = (self.job, self.next, self.batch.end, self.seen, theirs)
+        arguments = (self.job, self.next, self.batch.end, self.progress, theirs)
         self.process = fork.Process(target=_serve, args=arguments)
         self.process.start()
         theirs.close()
-        self.done = False
+        self._watched, self._waited_s, self._stalled = self.next, 0.0, False
 
     def receive(self) -> bool:
         """Takes what the child sent; whether the batch is finished."""
         try:
-            message = self.pipe.recv()
+            self.batch.failures.append(Failure(**self.pipe.recv()))
         except (EOFError, OSError):
             return self._ended()
-        if "counts" not in message:
-            self.batch.failures.append(Failure(**message))
-            return False
-        self.batch.counts.update(message["counts"])
-        self.batch.slowest_s = max(self.batch.slowest_s, message["slowest_s"])
-        self.batch.peak_bytes = max(self.batch.peak_bytes, message["peak_bytes"])
-        self.done = True
         return False
+
+    def watch(self, seconds: float) -> None:
+        """Ends a child that has had one input in hand for too long, ``seconds`` more of it."""
+        if self.progress.seed != self._watched:
+            self._watched, self._waited_s = self.progress.seed, 0.0
+        self._waited_s += seconds
+        if self._waited_s > self.job.wall_s:
+            self._stalled = True
+            self.process.kill()
 
     def _ended(self) -> bool:
         self.process.join(_GRACE_S)
-        if self.done:
-            return True
-        seed = _SEED.unpack(self.seen[:])[0]
+        state = self.progress.state()
+        self.batch.counts.update(state.get("counts", {}))
+        self.batch.most.merge(state.get("most", {}))
+        self.batch.cpu_s += state.get("cpu_s", 0.0)
         code = self.process.exitcode
-        kind = "hang" if code == -signal.SIGPROF else f"crash {_death(code)}"
+        if code == 0:
+            return True
+        seed = self.progress.seed
+        kind = "stalled" if self._stalled else _death(code)
         text = _text(self.job, seed)
         self.batch.failures.append(Failure(self.job.name, seed, kind, f"exit code {code}", text))
         self.batch.counts["failed"] += 1
-        self.batch.counts["counted only as run"] += seed - self.next
         self.next = seed + 1
         if self.next >= self.batch.end:
             return True
@@ -222,7 +268,11 @@ class _Runner:
 
 
 def _death(code: int | None) -> str:
-    return signal.Signals(-code).name if code is not None and code < 0 else f"exit {code}"
+    if code == -signal.SIGPROF:
+        return "hang"
+    if code is not None and code < 0:
+        return f"crash {signal.Signals(-code).name}"
+    return f"crash exit {code}"
 
 
 def run_batches(
@@ -241,71 +291,16 @@ def run_batches(
                 running.append(_Runner(job, *span))
             if not running:
                 return
-            ready = set(wait([runner.pipe for runner in running]))
-            for runner in [r for r in running if r.pipe in ready]:
-                if runner.receive():
+            began = time.monotonic()
+            ready = set(wait([runner.pipe for runner in running], _TICK_S))
+            # A run that was stopped for an hour has not waited an hour for its children.
+            waited = min(time.monotonic() - began, 2 * _TICK_S)
+            for runner in list(running):
+                if runner.pipe not in ready:
+                    runner.watch(waited)
+                elif runner.receive():
                     running.remove(runner)
                     yield runner.batch
     finally:
         for runner in running:
             runner.stop()
-
-
-# ---------------------------------------------------------------- what stays
-class Store:
-    """The folder of a long run: which batches are done, and what broke."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self.batches = folder / "batches.jsonl"
-        self.failures = folder / "failures.jsonl"
-
-    def done(self) -> list[dict]:
-        """Finished batches; a half-written last line does not count."""
-        out = []
-        for line in self.batches.read_text().splitlines() if self.batches.exists() else []:
-            try:
-                out.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-        return out
-
-    def missing(self, count: int, batch: int) -> Iterator[tuple[int, int]]:
-        """Ranges of ``0 .. count`` that no finished batch covers."""
-        spans = sorted((item["start"], item["end"]) for item in self.done())
-        at = 0
-        for start, end in [*spans, (count, count)]:
-            for low in range(at, min(start, count), batch):
-                yield low, min(low + batch, start, count)
-            at = max(at, end)
-
-    def add(self, batch: Batch) -> None:
-        """Keeps a finished batch, its failures first."""
-        with self.failures.open("a") as file:
-            for failure in batch.failures:
-                file.write(json.dumps(asdict(failure)) + "\n")
-                (self.folder / f"{failure.job}-{failure.seed}.ekir").write_text(
-                    failure.text, errors="surrogatepass"
-                )
-        line = {"start": batch.start, "end": batch.end, "counts": dict(batch.counts)}
-        line |= {"slowest_s": round(batch.slowest_s, 3), "peak_mb": batch.peak_bytes >> 20}
-        with self.batches.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-    def summary(self) -> dict:
-        """Totals over all finished batches."""
-        counts: Counter[str] = Counter()
-        kinds: Counter[str] = Counter()
-        done = self.done()
-        for item in done:
-            counts.update(item["counts"])
-        for line in self.failures.read_text().splitlines() if self.failures.exists() else []:
-            kinds[json.loads(line)["kind"]] += 1
-        return {
-            "inputs": sum(item["end"] - item["start"] for item in done),
-            "counts": dict(counts.most_common()),
-            "slowest_s": max((item["slowest_s"] for item in done), default=0.0),
-            "peak_mb": max((item["peak_mb"] for item in done), default=0),
-            "failures": dict(kinds.most_common()),
-        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,14 @@ from edgekernelbench.ir.edit import with_layers
 from edgekernelbench.ir.elaborate import elaborate
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import print_kernel
-from tests.fuzz import programs
-from tests.fuzz.engine import MEMORY_BYTES, Finding, Job, peak_bytes, reset_peak
+from tests.fuzz import draws, programs
+from tests.fuzz.engine import Finding, Job, Most
 from tests.fuzz.heavy import heavy
+from tests.fuzz.limits import HANG_S, MEMORY_BYTES, limited
 from tests.fuzz.texts import mutated, parser_input, varied
 
-HANG_S = 2.0
 COMPILE_S = 60.0
+STALLED_S = 1800.0
 _HEAVY_RUN = 1500
 """Characters up to which a heavy program is compiled: it is there for the time before."""
 
@@ -46,8 +47,9 @@ class ParserJob:
     """Any text: parsed, or refused with errors that can be shown. What parses is verified, too."""
 
     name = "parser"
-    batch = 5000
+    batch = 1000
     cpu_s = HANG_S
+    wall_s = 300.0
     memory_bytes: int | None = MEMORY_BYTES
 
     def prepare(self) -> None:
@@ -56,34 +58,32 @@ class ParserJob:
     def text(self, seed: int) -> str:
         return parser_input(seed)
 
-    def check(self, text: str, seed: int) -> str:
-        parsed = parse(text)
-        check_told(parsed.diagnostics, text)
-        if parsed.kernel is None:
-            if not any(d.severity == "error" for d in parsed.diagnostics):
-                raise Finding("refused without an error")
-            return "refused"
-        printed = print_kernel(parsed.kernel)
-        if parse(printed).kernel != parsed.kernel:
-            raise Finding("the printed kernel is another one", printed)
+    def check(self, text: str, seed: int, most: Most) -> str:
+        began = time.process_time()
         out = check_text(text)
         check_told(out.diagnostics, text)
+        if out.program is None and not any(d.severity == "error" for d in out.diagnostics):
+            raise Finding("refused without an error")
+        if out.kernel is not None:
+            printed = print_kernel(out.kernel)
+            if parse(printed).kernel != out.kernel:
+                raise Finding("the printed kernel is another one", printed)
+        most.note("text_s", time.process_time() - began, seed)
+        if out.kernel is None:
+            return "refused"
         return "parsed" if out.program is None else "verified"
 
 
-def checked(text: str) -> Checked:
+def checked(text: str, seed: int, most: Most) -> Checked:
     """Parsed, elaborated and verified, within the time and the memory for that.
 
     Raises:
         Finding: it took more memory than a text may.
     """
-    before = reset_peak()
-    left = signal.setitimer(signal.ITIMER_PROF, HANG_S)[0]
-    out = check_text(text)
-    signal.setitimer(signal.ITIMER_PROF, left)
-    added = peak_bytes() - before
-    if added > MEMORY_BYTES:
-        raise Finding("memory", f"{added >> 20} MiB")
+    with limited() as use:
+        out = check_text(text)
+    most.note("text_s", use.seconds, seed)
+    most.note("text_mb", use.added_mb, seed)
     check_told(out.diagnostics, text)
     if out.program is None and not any(d.severity == "error" for d in out.diagnostics):
         raise Finding("refused without an error")
@@ -96,6 +96,7 @@ class ProgramJob:
     name = "programs"
     batch = 40
     cpu_s = COMPILE_S
+    wall_s = STALLED_S
     memory_bytes: int | None = None
 
     def prepare(self) -> None:
@@ -114,9 +115,9 @@ class ProgramJob:
                 return f"# mutation\n{change(canonical_text(rng), rng)}"
         return f"# well formed\n{programs.well_formed(seed)}"
 
-    def check(self, text: str, seed: int) -> str:
+    def check(self, text: str, seed: int, most: Most) -> str:
         source = source_of(text)
-        out = checked(text)
+        out = checked(text, seed, most)
         if out.program is None or out.kernel is None:
             if source == "well formed":
                 raise Finding(f"well-formed program {_code(out)}", out.diagnostics[0].message)
@@ -132,6 +133,7 @@ class LayersJob:
     name = "layers"
     batch = 40
     cpu_s = COMPILE_S
+    wall_s = STALLED_S
     memory_bytes: int | None = None
 
     def prepare(self) -> None:
@@ -144,9 +146,9 @@ class LayersJob:
             return f"# well formed\n{_layered(programs.well_formed(seed + (1 << 32)), rng)}"
         return f"# canonical\n{_layered(canonical_text(rng), rng)}"
 
-    def check(self, text: str, seed: int) -> str:
+    def check(self, text: str, seed: int, most: Most) -> str:
         source = source_of(text)
-        out = checked(text)
+        out = checked(text, seed, most)
         if out.program is None or out.kernel is None:
             raise Finding(f"well-formed program {_code(out)}", out.diagnostics[0].message)
         return f"{source}: {run(out, source, seed)}"
@@ -160,24 +162,23 @@ def source_of(text: str) -> str:
 def run(out: Checked, source: str, seed: int) -> str:
     """Compiles, runs and compares a checked program, unless that would take long."""
     from edgekernelbench.targets.host import host_target
-    from tests.fuzz import execute
+    from tests.fuzz.execute import check_run
 
     assert out.kernel is not None and out.program is not None
-    if execute.too_large(out.program):
+    if draws.too_large(out.program):
         return "too large to run"
     inputs = _inputs(out.program, source, seed)
     tracked = source == "well formed"
-    return execute.check_run(out.kernel, out.program, host_target(), inputs, tracked)
+    return check_run(out.kernel, out.program, host_target(), inputs, tracked)
 
 
 def _inputs(program: core.Program, source: str, seed: int) -> dict[str, np.ndarray]:
     from edgekernelbench.ir.sampling import random_inputs
-    from tests.fuzz import execute
 
     if source == "well formed":
-        return execute.draw_inputs(program, seed)
+        return draws.draw_inputs(program, seed)
     if source in ("reckless", "heavy"):
-        return execute.hostile_inputs(program, seed)
+        return draws.hostile_inputs(program, seed)
     return random_inputs(program, np.random.default_rng(seed))
 
 
@@ -235,8 +236,10 @@ def _load_compiler() -> None:
 
     from edgekernelbench.compilers.tvm import build, emit  # noqa: F401
     from edgekernelbench.targets.host import host_target
+    from tests.fuzz.guards import library
 
     host_target()
+    library()
     _patterns()
     parse("")
 

@@ -8,6 +8,7 @@ The reckless ones (`tests.ir.random_programs`) index as they like: the verifier 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,21 @@ _DEFS = """
 def mixed(a, b) = a * 0.5 + { let c = b * 0.25  return c - min(a, c) }
 def first(t, i) = t[i] + 1
 """
+_COMBINERS = """
+combiner lse((m, s), (n, t)) init (-1e30, 0) = {
+  let e = exp(-abs(m - n))
+  return (max(m, n), s + t * e if m > n else s * e + t)
+}
+combiner spread((a, q, n), (b, r, k)) init (0, 0, 0) = {
+  let d = b - a
+  let w = k / max(n + k, 1)
+  return (a + d * w, q + r + d * d * n * w, n + k)
+}
+combiner best((v, i), (w, j)) init (-1e30, 2147483647) = (
+  max(v, w), (i if v > w or (v == w and i < j) else j)
+)
+combiner parity(a, b) init 0 = a ^ b
+"""
 
 
 @dataclass
@@ -48,13 +64,14 @@ class WideMaker(Maker):
     uses: set[str] = field(default_factory=set)
 
     def prelude(self) -> str:
-        parts = {"template": _TEMPLATES, "def": _DEFS}
+        parts = {"template": _TEMPLATES, "def": _DEFS, "combiner": _COMBINERS}
         return "".join(text for name, text in parts.items() if name in self.uses)
 
     def statement(self, depth: int) -> str:
         return self.pick(
             self.stage, self.stage, self.recurrence, self.product, self.product, self.scatter,
             self.bind, self.macro, self.table, self.wavefront, self.chain, self.wide, self.chunked,
+            self.combined, self.combined,
         )(depth)  # fmt: skip
 
     # ------------------------------------------------------------ helpers
@@ -165,6 +182,36 @@ class WideMaker(Maker):
         self.keep(name, axes, Value("", kind, bound, body.bits))
         marks = ", ".join(f"{axis.name}: {axis.extent}" for axis in axes)
         return f"{name}[{marks}] = {text}"
+
+    def combined(self, depth: int) -> str:
+        """A reduction with a combiner: its components are stages of their own."""
+        self.uses.add("combiner")
+        axes, names = self.axes(2), [self.fresh("st") for _ in range(3)]
+        head, inner, extents = self.reduction_head(axes, depth)
+        how = self.pick("lse", "spread", "best", "parity")
+        kind = "i" if how in ("best", "parity") else "f"
+        body = self.tame(self.inside(lambda: self.value(kind, inner, depth - 1)))
+        count, last = math.prod(extents), inner[-1].name
+        float_ = Value("", "f", 16.0 * 4 * count, None)
+        match how:
+            case "lse":
+                values, out = f"{body.text}, 1", [Value("", "f", 1e30, None), float_]
+            case "spread":
+                values, out = f"{body.text}, 0, 1", [float_, float_, float_]
+            case "best":
+                values = f"f32({body.text}), {last}"
+                out = [Value("", "f", 1e30, 0), Value("", "i", 2**31)]
+            case _:
+                values, out = body.text, [Value("", "i", 32)]
+        made = list(zip(names, out, strict=False))
+        marks = ", ".join(f"{axis.name}: {axis.extent}" for axis in axes)
+        left = ", ".join(f"{name}[{marks}]" if axes else name for name, _ in made)
+        text = f"{left} = {how}[{head}]({values})"
+        for name, value in made:
+            if how == "best":  # of nothing, these are the extreme values of the dtypes
+                continue
+            self.keep(name, axes, value)
+        return text
 
     def bind(self, depth: int) -> str:
         """A template applied to a float tensor."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.fuzz.corpus import tokens
-from tests.fuzz.engine import Job, run_batches
+from tests.fuzz.engine import Job, Most, run_batches
 
 Fails = Callable[[str], bool]
 
@@ -21,7 +21,7 @@ class _Fixed:
 
     def __init__(self, job: Job, text: str, seed: int) -> None:
         self.name, self.batch, self.cpu_s = job.name, 1, job.cpu_s
-        self.memory_bytes = job.memory_bytes
+        self.wall_s, self.memory_bytes = job.wall_s, job.memory_bytes
         self._job, self._text, self._seed = job, text, seed
 
     def prepare(self) -> None:
@@ -30,8 +30,8 @@ class _Fixed:
     def text(self, seed: int) -> str:
         return self._text
 
-    def check(self, text: str, seed: int) -> str:
-        return self._job.check(text, self._seed)
+    def check(self, text: str, seed: int, most: Most) -> str:
+        return self._job.check(text, self._seed, most)
 
 
 def failure_kind(job: Job, text: str, seed: int) -> str | None:

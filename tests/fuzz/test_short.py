@@ -29,8 +29,9 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_short_form_finds_nothing(name: str, tmp_path: Path) -> None:
     done = fuzz(name, "--count", str(COUNTS[name]), "--jobs", "2", "--out", str(tmp_path))
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\ninputs are in {tmp_path}"
-    summary = json.loads(done.stdout)
+    summary = json.loads((tmp_path / "result.json").read_text())["parts"][name]
     assert summary["inputs"] == COUNTS[name]
+    assert f"| {name} | {COUNTS[name]} |" in done.stdout
     counts = summary["counts"]
     good = {
         "parser": "verified",

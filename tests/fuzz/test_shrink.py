@@ -1,4 +1,4 @@
-"""Shrinking keeps the failure and drops the rest; comparison and guards see what they must."""
+"""Shrinking keeps the failure and drops the rest; comparison sees what it must."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from edgekernelbench.ir.check import check_text
-from tests.fuzz import execute
+from tests.fuzz.compare import Truth, overflows
+from tests.fuzz.draws import draw_inputs
 from tests.fuzz.engine import Finding
 from tests.fuzz.jobs import JOBS
 from tests.fuzz.programs import well_formed
@@ -42,17 +43,6 @@ def test_most_well_formed_programs_verify() -> None:
         assert out.program is not None, (well_formed(seed), out.diagnostics)
 
 
-def test_guards_see_a_byte_on_either_side() -> None:
-    for offset in (-1, 12):
-        guards = execute.Guards()
-        array = guards.empty((3,), np.dtype(np.float32))
-        array[:] = 0
-        assert array.ctypes.data % 64 == 0 and not guards.damage()
-        raw, start, _ = guards._raw[0]
-        raw[start + offset] = 0
-        assert guards.damage()
-
-
 TEXT = """kernel k(x: f32[4], n: s32[4]) -> (y: f32[4], m: s32[4]) {
   compute { y[i] = x[i]  m[i] = n[i] } }"""
 
@@ -61,12 +51,13 @@ TEXT = """kernel k(x: f32[4], n: s32[4]) -> (y: f32[4], m: s32[4]) {
 def test_a_wrong_element_is_found(name: str, change: float) -> None:
     program = check_text(TEXT).program
     assert program is not None
-    inputs = execute.draw_inputs(program, 1)
+    inputs = draw_inputs(program, 1)
     got = {"y": inputs["x"].copy(), "m": inputs["n"].copy()}
-    execute.compare(program, got, inputs, tracked=False)
+    truth = Truth(program, inputs, tracked=False)
+    truth.compare(got)
     got[name][2] += change
     with pytest.raises(Finding, match="result differs"):
-        execute.compare(program, got, inputs, tracked=False)
+        truth.compare(got)
 
 
 def test_overflow_is_told_from_wrapping_casts() -> None:
@@ -76,7 +67,7 @@ def test_overflow_is_told_from_wrapping_casts() -> None:
         program = check_text(text).program
         assert program is not None
         inputs = {"x": np.array([9], np.int32)}
-        assert execute.overflows(program, inputs) is expected
+        assert overflows(program, inputs) is expected
 
 
 def test_jobs_know_their_limits() -> None:

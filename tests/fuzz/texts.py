@@ -9,6 +9,7 @@ from tests.fuzz.corpus import short_texts, tokens, valid_texts, vocabulary
 
 _BRACKETS = ("(", ")", "[", "]", "{", "}")
 _REPEATED = ("-", "(", "[", "{", "not ", "~", "1+", "f(", "a if b else ", "x[", "{ let a = ", "**")
+_TIMES = (50, 50, 50, 50, 300, 300, 300, 2000, 2000, 20_000)
 _LEAST_FULL = 20  # one mutation in so many starts from a text of any length
 
 
@@ -20,11 +21,11 @@ def parser_input(seed: int) -> str:
         return _characters(rng)
     if way < 0.3:
         return _soup(rng)
-    if way < 0.32:
+    if way < 0.31:
         return _deep(rng)
     texts = valid_texts() if rng.randrange(_LEAST_FULL) == 0 else short_texts()
     text = rng.choice(texts)
-    if rng.random() < 0.4:
+    if rng.random() < 0.55:
         text = _window(text, rng)
     return mutated(text, rng)
 
@@ -62,7 +63,7 @@ def _soup(rng: random.Random) -> str:
 
 def _deep(rng: random.Random) -> str:
     """Something repeated often, where an expression or a statement may stand."""
-    unit, times = rng.choice((*_REPEATED, *_BRACKETS)), rng.choice((50, 300, 2000, 20_000))
+    unit, times = rng.choice((*_REPEATED, *_BRACKETS)), rng.choice(_TIMES)
     body = unit * times + rng.choice(("1", "x[i]", "", ")" * times))
     head = "kernel k(x: f32[4]) -> (y: f32[4]) { compute { "
     return rng.choice(
