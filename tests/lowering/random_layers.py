@@ -30,8 +30,10 @@ def random_layers(
         if any(other in nests for other in kin.get(name, ())) and rng.random() < 0.7:
             continue  # the nest of one component holds for all
         if rng.random() < 0.75 or name in placed.values():
-            nests[name] = random_nest(graph.stage(name), rng, name in placed)
-            lines.append(LoopsLine(Ref(name), tuple(nests[name])))
+            nest = random_nest(graph.stage(name), rng, name in placed)
+            if nest:  # a scalar stage has no loops
+                nests[name] = nest
+                lines.append(LoopsLine(Ref(name), tuple(nest)))
     for name, target in placed.items():
         nest = next((nests[n] for n in (target, *kin.get(target, ())) if n in nests), None)
         loops = _loop_names(graph.stage(target), nest)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ _EXTENTS = (1, 2, 3, 4, 5, 7)
 _INPUT_DTYPES = ("f32", "f32", "f32", "f16", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "bool")
 _INT_RANGES = {
     "s8": (-9, 9), "u8": (0, 12), "s16": (-20, 20), "u16": (0, 25), "s32": (-15, 15),
-    "u32": (0, 30), "bool": (0, 1),
+    "u32": (0, 30), "s64": (-15, 15), "bool": (0, 1),
 }  # fmt: skip
 
 
@@ -96,11 +97,13 @@ class AxisName:
 class Maker:
     """Draws one kernel. ``choose`` picks one of a sequence."""
 
-    choose: Callable[[Sequence], object]
+    choose: Callable[[Sequence], Any]
     tensors: list[Tensor] = field(default_factory=list)
     scalars: list[Value] = field(default_factory=list)
     names: int = 0
     in_reduction: int = 0
+    extents: Sequence[int] = _EXTENTS
+    input_dtypes: Sequence[str] = _INPUT_DTYPES
 
     def pick(self, *options):
         return self.choose(options)
@@ -363,7 +366,7 @@ class Maker:
         parts, inner, extents = [], list(axes), []
         for _ in range(self.pick(1, 1, 1, 2)):
             name = self.fresh("k")
-            extent = self.choose(_EXTENTS)
+            extent = self.choose(self.extents)
             way = self.pick("whole", "whole", "whole", "to", "from", "data")
             if way == "to" and inner:
                 outer = self.choose(inner)
@@ -409,7 +412,15 @@ class Maker:
     # ------------------------------------------------------------ statements
     def axes(self, most: int) -> list[AxisName]:
         count = self.choose(range(most + 1))
-        return [AxisName(self.fresh("i"), self.choose(_EXTENTS)) for _ in range(count)]
+        return [AxisName(self.fresh("i"), self.choose(self.extents)) for _ in range(count)]
+
+    def prelude(self) -> str:
+        """What stands before the kernel."""
+        return ""
+
+    def statement(self, depth: int) -> str:
+        """A stage or a loop."""
+        return self.pick(self.stage, self.stage, self.recurrence)(depth)
 
     def stage(self, depth: int) -> str:
         axes = self.axes(3)
@@ -439,12 +450,14 @@ class Maker:
 
     def recurrence(self, depth: int) -> str:
         """A ``seq`` with one history, a stage that lives for one iteration, maybe an ``each``."""
-        length, axes = self.choose(_EXTENTS), self.axes(1)
+        length, axes = self.choose(self.extents), self.axes(1)
         kind = self.pick("f", "i")
         t, history, local = self.fresh("t"), self.fresh("h"), self.fresh("z")
         step = AxisName(t, length)
         backwards = self.pick(False, True)
-        outer = [AxisName(self.fresh("c"), self.choose(_EXTENTS))] if self.pick(True, False) else []
+        outer = (
+            [AxisName(self.fresh("c"), self.choose(self.extents))] if self.pick(True, False) else []
+        )
         own = ", ".join(a.name for a in axes)
         before = f"{t} + 1" if backwards else f"{t} - 1"
         index = ", ".join([*(a.name for a in outer), before, *([own] if own else [])])
@@ -497,19 +510,23 @@ def _limited(value: Value) -> Value:
 def kernels(draw: st.DrawFn, depth: int = 3, most_stages: int = 3) -> RandomKernel:
     """Kernels with a few small inputs and stages, and one or two outputs."""
     maker = Maker(lambda options: draw(st.sampled_from(list(options))))
+    return make_kernel(maker, depth, most_stages)
+
+
+def make_kernel(maker: Maker, depth: int, most_stages: int) -> RandomKernel:
+    """A kernel by the choices of ``maker``."""
     inputs, header = [], []
     for number in range(maker.pick(2, 3, 3, 4)):
-        dtype = maker.choose(_INPUT_DTYPES)
+        dtype = maker.choose(maker.input_dtypes)
         rank = 1 if number == 0 else maker.pick(1, 2, 2, 3)
-        shape = tuple(maker.choose(_EXTENTS) for _ in range(rank))
+        shape = tuple(maker.choose(maker.extents) for _ in range(rank))
         inputs.append(Input(f"x{number}", dtype, shape))
         const = "const " if maker.pick(True, False, False) else ""
         header.append(f"x{number}: {const}{dtype}[{', '.join(map(str, shape))}]")
         maker.tensors.append(_input_tensor(inputs[-1]))
     lines = []
     for _ in range(maker.choose(range(most_stages + 1))):
-        make = maker.pick(maker.stage, maker.stage, maker.recurrence)
-        lines.append(make(depth))
+        lines.append(maker.statement(depth))
     outputs, loose = [], False
     for number in range(maker.pick(1, 1, 2)):
         declared, line = _output(maker, f"y{number}", depth)
@@ -518,7 +535,7 @@ def kernels(draw: st.DrawFn, depth: int = 3, most_stages: int = 3) -> RandomKern
     loose = any("f16" in text for text in (*outputs, *lines))
     body = "\n    ".join(lines)
     text = (
-        f"kernel random({', '.join(header)}) -> ({', '.join(outputs)}) {{\n"
+        f"{maker.prelude()}kernel random({', '.join(header)}) -> ({', '.join(outputs)}) {{\n"
         f"  compute {{\n    {body}\n  }}\n}}\n"
     )
     return RandomKernel(text, tuple(inputs), loose)
@@ -528,7 +545,7 @@ def _input_tensor(item: Input) -> Tensor:
     if item.dtype in _INT_RANGES:
         low, high = _INT_RANGES[item.dtype]
         kind = "b" if item.dtype == "bool" else "i"
-        return Tensor(item.name, item.shape, kind, max(-low, high), 0, item.dtype == "u32")
+        return Tensor(item.name, item.shape, kind, max(-low, high), 0, item.dtype in ("u32", "s64"))
     return Tensor(item.name, item.shape, "f", 1.5, 3)
 
 

@@ -40,6 +40,7 @@ INLINE = Rule("E427", "`inline` takes a stage without reduction that is read in 
 TOO_LARGE = Rule("E428", "expressions stay below a fixed size after `inline`")
 NORMALISE = Rule("E429", "reductions can be given stages of their own within fixed limits")
 NESTED = Rule("E430", "stages are placed at most 16 deep in one another")
+OUTSIDE_TILE = Rule("E431", "a placed consumer is computed only where its readers want it")
 
 # ---- options
 OPTION = Rule("E440", "`option` names an option of the backend once, with one of its values")

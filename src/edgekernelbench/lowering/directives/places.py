@@ -133,6 +133,18 @@ def _refuse_circles(
                 del attach[member]
 
 
+def _feeding(tree: Tree, target: str, inside: set[str]) -> set[str]:
+    """The stages of ``inside`` that the target or a stage that consumes it there reads, directly
+    or through each other."""
+    known = {*tree.group(target), *(name for name in inside if tree.consumes(target, name))}
+    waiting = list(known)
+    while waiting:
+        new = (set(tree.graph.producers(waiting.pop())) & inside) - known
+        known |= new
+        waiting += new
+    return known
+
+
 @dataclass(slots=True)
 class PlaceChecker:
     """Checks resolved placements against the dependences of the program."""
@@ -153,7 +165,7 @@ class PlaceChecker:
         inside = {*tree.below(place.target, place.depth), *tree.group(place.target)}
         if self._consumes(tree, name):
             return
-        if not any(reader in inside for reader in tree.graph.readers(name)):
+        if name not in _feeding(tree, place.target, inside):
             self._unrelated(tree, name, place)
         else:
             self._producer(tree, name, place, inside)

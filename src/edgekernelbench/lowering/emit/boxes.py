@@ -158,6 +158,12 @@ def union(a: Span | None, b: Span | None, ranges: Ranges) -> Span | None:
     return Span(simplify(to_expr(base), ranges), extent)
 
 
+def lies_in(part: Span, span: Span, ranges: Ranges) -> bool:
+    """Whether all values of ``part`` are known to be among those of ``span``."""
+    low, high = range_of_linear(linear(part.base).minus(linear(span.base)), ranges)
+    return low >= 0 and high + part.extent <= span.extent
+
+
 def within(span: Span | None, size: int, ranges: Ranges) -> Span:
     """The span as part of a dimension 0..size-1: shifted inwards where it sticks out.
 

@@ -97,18 +97,23 @@ class Context:
         return out, flat
 
     def addressed(self, expr: Expr) -> Expr:
-        """The expression with its loads taken from where their tensors are stored."""
-        expr = map_children(expr, self.addressed)
-        if isinstance(expr, core.Load) and expr.tensor.name in self.storages:
+        """The expression with its loads, outermost first, at their buffers."""
+        if isinstance(expr, core.Load):
             return self.load(expr.tensor, expr.indices)
-        return expr
+        return map_children(expr, self.addressed)
 
     def address(self, tensor: Tensor, indices: tuple[Expr, ...]) -> tuple[Tensor, tuple[Expr, ...]]:
+        """Where an element is stored.
+
+        Indices, and those of a tile's first element, may read tensors themselves. Equal reads
+        cancel first; those that remain are at their buffers in the result.
+        """
         storage = self.storages.get(tensor.name)
-        if storage is None:
-            return tensor, tuple(self.simple(i) for i in indices)
-        values = dict(zip(storage.formals, indices, strict=True))
-        return storage.buffer, tuple(self.simple(substitute(e, values)) for e in storage.index)
+        if storage is not None:
+            values = dict(zip(storage.formals, indices, strict=True))
+            indices = tuple(substitute(index, values) for index in storage.index)
+            tensor = storage.buffer
+        return tensor, tuple(self.addressed(self.simple(index)) for index in indices)
 
     def load(self, tensor: Tensor, indices: tuple[Expr, ...]) -> core.Load:
         return core.Load(*self.address(tensor, indices))

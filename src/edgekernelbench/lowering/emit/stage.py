@@ -10,7 +10,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Stage, Var
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.emit.accumulate import Chunk
-from edgekernelbench.lowering.emit.boxes import Box, Span, image, within
+from edgekernelbench.lowering.emit.boxes import Box, Span, image, lies_in, within
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes
@@ -40,12 +40,15 @@ SMALL_COPY = 1024
 class Emitter:
     """Emits stages and everything placed inside them.
 
-    ``also``: the stages whose components the stages being emitted compute with their own.
+    Attributes:
+        also: the stages whose components the stages being emitted compute with their own.
+        tiles: what part of each stage the tile holds that it has at this point.
     """
 
     ctx: Context
     tree: Tree
     also: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    tiles: dict[str, Box] = field(default_factory=dict)
 
     # ---------------------------------------------------------- entry
     def root(self, name: str) -> list[Stmt]:
@@ -160,10 +163,12 @@ class Emitter:
         for member, reason in unfit.items():
             help = f"place what `{member}` reads in a loop of `{member}` instead"
             self.ctx.refuse(rules.NOT_TILEWISE, member, reason, help)
+        self.tiles |= {member: boxes[member] for member in homes}
         for member in here:
             self._check_cover(member, boxes[member])
             if self.ctx.plan.caches.get(member) is not None:
                 self._check_reuse(member, boxes[member], box)
+            self._check_tile(member, boxes[member])
         out: list[Stmt] = []
         storages: dict[str, Storage] = {}
         for member in homes:
@@ -231,6 +236,18 @@ class Emitter:
         )
         help = "drop the line, or name a loop further outside"
         self.ctx.refuse(rules.CACHE_SIZE, name, message, help)
+    def _check_tile(self, name: str, box: Box) -> None:
+        """What is computed of a stage must lie in the tile from which its readers take it."""
+        home, own = self.tree.homes[name], self.tree.together.get(name, name)
+        if home is None or home.target == own:  # kept whole; only read in loops of its own
+            return
+        for axis, extent in own_axes(self._plan(name).stage).items():
+            tile = self.tiles[name][axis]
+            if not (tile.is_whole(extent) or lies_in(box[axis], tile, self.ctx.ranges)):
+                target = self.tree.attach[name].target
+                message = f"`{target}` makes more of `{name}` along `{axis.name}` than is kept"
+                help = f"place `{name}` where `{target}` is placed, or leave it unplaced"
+                self.ctx.refuse(rules.OUTSIDE_TILE, name, message, help)
 
     def _not_covered(self, name: str, reason: str) -> None:
         message = f"`{name}` is kept whole, and {reason}"

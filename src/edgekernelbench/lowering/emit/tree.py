@@ -120,14 +120,19 @@ class Tree:
                 unfit[name] = str(reason)
                 axes = own_axes(self.graph.stage(name))
                 found[name] = self._full(name, {v: whole(n) for v, n in axes.items()})
+        group = self.group(target)
+        inside = {*group, *names}
+        here = {*group, *(n for n in names if self.attach[n] == Attach(target, depth))}
         for name in reversed(names):
             if name not in found:
-                found[name] = self._needed(name, [*names, *self.group(target)], found, ranges)
+                box = self._needed(name, [*names, *group], found, ranges)
+                found[name] = self._early(name, box, inside, here)
             if self.children.get(name):
-                found |= self._united(name, found, ranges)
+                box = self._early(name, self._united(name, found, ranges), inside, here)
+                found |= {other: self.alike(box, name, other) for other in self.group(name)}
         return found, unfit
 
-    def _united(self, leader: str, found: dict[str, Box], ranges: Ranges) -> dict[str, Box]:
+    def _united(self, leader: str, found: dict[str, Box], ranges: Ranges) -> Box:
         """One box for all components of a reduction: what is placed inside serves them all."""
         box = found[leader]
         for name in self.led_by(leader):
@@ -135,7 +140,7 @@ class Tree:
             joint = {axis: union(box[axis], other[axis], ranges) for axis in box}
             extents = extents_of(self.graph.stage(leader))
             box = {axis: span or whole(extents[axis]) for axis, span in joint.items()}
-        return {name: self.alike(box, leader, name) for name in self.group(leader)}
+        return box
 
     def alike(self, box: Box, source: str, name: str) -> Box:
         """A box of one component of a reduction as that of another one."""
@@ -145,6 +150,26 @@ class Tree:
             extents_of(self.graph.stage(source)), extents_of(self.graph.stage(name)), strict=True
         )
         return {other: box[axis] for axis, other in pairs if axis in box}
+
+    def _early(self, name: str, box: Box, inside: set[str], here: set[str]) -> Box:
+        """The box, whole along axes whose first value is read from a stage that is computed
+        inside the same loop, but not before ``name``.
+
+        Args:
+            inside: the stages computed in the loop.
+            here: those of them that no further loop is around.
+        """
+        rank = self.graph.places[name].rank
+        extents = own_axes(self.graph.stage(name))
+
+        def late(span: Span) -> bool:
+            read = {load.tensor.name for load in loads(span.base)} & inside
+            return any(n not in here or self.graph.places[n].rank > rank for n in read)
+
+        return {
+            var: whole(extents[var]) if var in extents and late(span) else span
+            for var, span in box.items()
+        }
 
     def _full(self, name: str, box: Box) -> Box:
         """A box with the reduction axes that it does not mention, whole."""

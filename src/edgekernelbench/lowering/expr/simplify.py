@@ -85,6 +85,8 @@ def simplify_binary(expr: core.Binary, left: Expr, right: Expr, ranges: Ranges) 
 
 def _index(op: str, left: Expr, right: Expr, expr: core.Binary, ranges: Ranges) -> Expr | None:
     if op in ("add", "sub", "mul") and not (is_pure(left) and is_pure(right)):
+        if op == "sub" and left == right:
+            return int_const(0, expr.dtype)
         return _fold_neutral(op, left, right)
     a, b = linear(left), linear(right)
     if op in ("min", "max"):
