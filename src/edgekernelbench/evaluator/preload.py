@@ -6,12 +6,10 @@ from __future__ import annotations
 def compile_side() -> None:
     """The language, the lowering and TVM's compiler, each used once: grammar tables, lazy imports
     and compiler passes are then there for every fork."""
-    import sys
     import tempfile
     from pathlib import Path
 
-    # With PyTorch installed TVM would import it, too: three seconds for nothing.
-    sys.modules["torch"] = None  # type: ignore[assignment]
+    _without_torch()
     from edgekernelbench.compilers.tvm.compiler import TvmCompiler
     from edgekernelbench.evaluator import buildchild  # noqa: F401
     from edgekernelbench.evaluator.machinery import CANARY
@@ -28,8 +26,17 @@ def compile_side() -> None:
         TvmCompiler().compile(checked.kernel, checked.program, target, Path(folder))
 
 
+def _without_torch() -> None:
+    """TVM imports PyTorch where it is installed: that takes seconds, and on a machine with a GPU
+    it starts a thread."""
+    import sys
+
+    sys.modules["torch"] = None  # type: ignore[assignment]
+
+
 def run_side() -> None:
     """TVM's run time and NumPy."""
+    _without_torch()
     import edgekernelbench.compilers.tvm.execute as execute
     import edgekernelbench.evaluator.runchild
     import edgekernelbench.evaluator.runners  # noqa: F401

@@ -19,8 +19,8 @@ _FIGURES = ("compiled_error", "twin_error")
 class ClassUse:
     """The worst errors of honest executors, one a workload, as shares of the allowed error.
 
-    ``whole``: all of the class's workloads have been checked; on a part of them nothing shows that
-    the others do not need the width.
+    ``whole``: all of the class's workloads have been compiled and checked at full size; a part of
+    them does not show that the others need no more.
     """
 
     tolerance: ToleranceClass
@@ -42,8 +42,9 @@ def classes(outcomes: Iterable[Outcome], workloads: Mapping[str, Workload]) -> t
     open_ones = {workload.id for workload in workloads.values()}
     for outcome in outcomes:
         found = [outcome.figures[name] for name in _FIGURES if name in outcome.figures]
-        if found:
+        if "compiled_error" in outcome.figures:
             open_ones.discard(outcome.workload)
+        if found:
             errors[workloads[outcome.workload].tolerance].append(max(found))
     partly = {workloads[name].tolerance for name in open_ones}
     return tuple(
