@@ -128,12 +128,14 @@ class Emitter:
         for member in homes:
             if not (member == name and self._tile_serves(self._plan(name), k, box)):
                 storages[member] = self._home(member, boxes[member], out)
-        ranks = {n: self.tree.graph.places[n].rank for n in [name, *here]}
+        # Not by the order of the text: a stage written after this one may feed what is placed
+        # further inside.
+        after = [n for n in here if self.tree.consumes(name, n)]
         with self.ctx.stored(storages):
-            for member in [n for n in here if ranks[n] < ranks[name]]:
+            for member in [n for n in here if n not in after]:
                 out += self.emit(member, self._own(member, boxes[member]), False)
             out += inside()
-            for member in [n for n in here if ranks[n] > ranks[name]]:
+            for member in after:
                 short = self._reads_registers(member, name, boxes[member])
                 out += self.emit(member, self._own(member, boxes[member]), short)
         return out
