@@ -175,13 +175,15 @@ class Emitter:
             own = member in self.tree.group(name)
             if not (own and self._tile_serves(self._plan(member), k, boxes[member])):
                 storages[member] = self._home(member, boxes[member], out)
-        ranks = {n: self.tree.graph.places[n].rank for n in [name, *here]}
+        # Not by the order of the text: a stage written after this one may feed what is placed
+        # further inside.
+        after = [n for n in here if self.tree.consumes(name, n)]
         with self.ctx.stored(storages):
             done: set[str] = set()
-            for member in [n for n in here if ranks[n] < ranks[name]]:
+            for member in [n for n in here if n not in after]:
                 out += self._member(member, boxes, False, done)
             out += inside()
-            for member in [n for n in here if ranks[n] > ranks[name]]:
+            for member in after:
                 short = self._reads_registers(member, name, boxes[member])
                 out += self._member(member, boxes, short, done)
         return out
