@@ -13,7 +13,7 @@ def compile_side() -> None:
     import tempfile
     from pathlib import Path
 
-    _without_torch()
+    without_torch()
     from edgekernelbench.compilers.tvm.compiler import TvmCompiler
     from edgekernelbench.evaluator import buildchild  # noqa: F401
     from edgekernelbench.evaluator.machinery import CANARY
@@ -38,7 +38,7 @@ class _NoTorch(MetaPathFinder):
             raise ModuleNotFoundError("PyTorch is not wanted in this process", name=fullname)
 
 
-def _without_torch() -> None:
+def without_torch() -> None:
     """TVM imports PyTorch where it is installed: that takes seconds, and on a machine with a GPU
     it starts a thread."""
     sys.meta_path.insert(0, _NoTorch())
@@ -46,7 +46,7 @@ def _without_torch() -> None:
 
 def run_side() -> None:
     """TVM's run time and NumPy."""
-    _without_torch()
+    without_torch()
     import edgekernelbench.compilers.tvm.execute as execute
     import edgekernelbench.evaluator.runchild
     import edgekernelbench.evaluator.runners  # noqa: F401

@@ -238,6 +238,7 @@ class Emitter:
         )
         help = "drop the line, or name a loop further outside"
         self.ctx.refuse(rules.CACHE_SIZE, name, message, help)
+
     def _check_tile(self, name: str, box: Box) -> None:
         """What is computed of a stage must lie in the tile from which its readers take it."""
         home, own = self.tree.homes[name], self.tree.together.get(name, name)
