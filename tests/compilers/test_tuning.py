@@ -210,7 +210,7 @@ def test_quantised_results_may_be_rounded_the_other_way(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- forks
-ANYWHERE = Place(workers=3, silence_s=1.0)
+ANYWHERE = Place(workers=3, silence_s=2.0)
 
 
 def test_work_in_forks() -> None:
@@ -229,14 +229,14 @@ def test_work_in_forks() -> None:
     assert found[0].value == [1, 2.5] and found[4].value == "x" * 300_000
     assert found[1].error == "the process crashed"
     assert found[2].error == "ValueError: last line"
-    assert found[3].error == "no word for 1 s"
+    assert found[3].error == "no word for 2 s"
     assert time.monotonic() - began < 20
 
 
 def test_a_child_that_talks_is_not_taken_to_hang() -> None:
     def talk(say: Say) -> str:
         for n in range(6):
-            time.sleep(0.4)
+            time.sleep(0.5)
             say(n)
         return "done"
 
@@ -266,7 +266,7 @@ def test_what_children_leave_behind_ends_with_them() -> None:
         time.sleep(0.01)
 
 
-def test_slots_work_side_by_side_on_their_own_cores() -> None:
+def test_slots_work_side_by_side_on_their_own_cores(tmp_path: Path) -> None:
     """One job at a time in each, on its processors alone, while the others work, too."""
     cpus = sorted(os.sched_getaffinity(0))
     made = slots(tuple(Core((cpu,)) for cpu in cpus), 1)
@@ -274,7 +274,10 @@ def test_slots_work_side_by_side_on_their_own_cores() -> None:
 
     def work(_say: Say) -> tuple[list[int], float, float]:
         began = time.monotonic()
-        time.sleep(0.3)
+        (tmp_path / str(os.getpid())).touch()
+        while len(list(tmp_path.iterdir())) < len(made):  # until a job of every slot is here
+            assert time.monotonic() < began + 60
+            time.sleep(0.01)
         return sorted(os.sched_getaffinity(0)), began, time.monotonic()
 
     yard = Yard()
@@ -282,6 +285,7 @@ def test_slots_work_side_by_side_on_their_own_cores() -> None:
         for _ in range(3):
 
             def ended(outcome: Outcome, timed: tuple[int, ...] = slot.timed) -> None:
+                assert outcome.error is None, outcome.error
                 where, began, end = outcome.value
                 assert tuple(where) == timed
                 spans.setdefault(timed, []).append((began, end))
@@ -291,9 +295,7 @@ def test_slots_work_side_by_side_on_their_own_cores() -> None:
     assert set(spans) == {slot.timed for slot in made}
     for own in spans.values():
         own.sort()
-        assert all(end <= later for (_, end), (later, _) in pairwise(own))
-    firsts = [own[0] for own in spans.values()]
-    assert max(began for began, _ in firsts) < min(end for _, end in firsts)
+        assert len(own) == 3 and all(end <= later for (_, end), (later, _) in pairwise(own))
 
 
 @pytest.mark.parametrize("beside", [True, False])

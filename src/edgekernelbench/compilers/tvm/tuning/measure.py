@@ -16,7 +16,7 @@ import numpy as np
 from edgekernelbench.compilers.tvm.tuning.forked import Outcome, Place, Say, Work, run_pairs
 from edgekernelbench.targets.placement import Slot, Spreader
 
-BUILD_S = 30.0
+BUILD_S = 20.0
 RUN_S = 10.0
 _REPEATS = 3
 _REPEAT_MS = 20
