@@ -12,7 +12,10 @@ from edgekernelbench.ir import surface as s
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.words import RESERVED
 
-_SOFT = ["table", "kernel", "memory", "layout", "place", "loops", "in", "by", "const", "compute"]
+_SOFT = [
+    *("table", "kernel", "memory", "layout", "place", "loops", "in", "by", "const", "compute"),
+    *("cache", "prefetch", "ahead", "option"),
+]
 _PLAIN = ["x", "y", "acc", "i", "j", "k0", "N", "_t", "sum", "max", "inf", "e1", "f", "Yv"]
 
 names = st.sampled_from(_PLAIN + _SOFT) | st.from_regex(
@@ -107,12 +110,21 @@ _pieces = st.builds(
     st.none() | _holed,
     st.none() | names,
 )
+_amounts = st.one_of(
+    st.builds(s.Num, _ints), st.builds(s.Name, names), st.builds(s.Hole, _some(numbers, 1))
+)
 schedule_lines = st.one_of(
     st.builds(s.LoopsLine, refs, _some(_pieces, 1)),
     st.builds(s.PlaceLine, _some(refs, 1), refs, names),
     st.builds(s.InlineLine, _some(refs, 1)),
+    st.builds(s.OptionLine, names, _amounts),
 )
-memory_lines = st.builds(s.LayoutLine, refs, _params, _some(_holed, 1))
+_cached = st.builds(s.Cached, refs, st.none() | dtypes)
+memory_lines = st.one_of(
+    st.builds(s.LayoutLine, refs, _params, _some(_holed, 1)),
+    st.builds(s.CacheLine, _some(_cached, 1), refs, names),
+    st.builds(s.PrefetchLine, _some(refs, 1), refs, names, _amounts),
+)
 
 
 def _layers(kind: type, lines: st.SearchStrategy) -> st.SearchStrategy:

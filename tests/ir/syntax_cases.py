@@ -183,6 +183,9 @@ CASES: dict[str, str] = {
         "layout w [k, j] -> [j // 32, k, j % 32] prepacked\nprepack w", "memory for cpu"
     ),
     "m_src": _layer("layout w [k, j // 32] -> [j // 32, k, j % 32]", "memory for cpu"),
+    "m_cache": _layer("cache x at y.k0\ncache w in y\ncache x: int8 in y.k", "memory for cpu"),
+    "m_fetch": _layer("prefetch x in y.k\nprefetch x at y.k ahead 4 8", "memory for cpu"),
+    "s_cache": _layer("cache x in y.k0\ncache_read x\noption 256\noption unroll = 4"),
     "m_loops": _layer("loops y (i, j, k)", "memory for cpu"),
     "c_loops": _compute("y[i, j] = 0\nloops y (i, j)\nlayout w [k, j] -> [j, k]"),
     # several

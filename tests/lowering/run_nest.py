@@ -150,6 +150,19 @@ class _Machine:
                 return lambda: yes() if test() else no()
             case nest.Alloc(tensor=tensor):
                 return self._alloc(tensor)
+            case nest.Prefetch(tensor=tensor, indices=indices):
+                return self._prefetch(tensor, indices)
+
+    def _prefetch(self, tensor: Tensor, indices: tuple[Expr, ...]) -> Action:
+        """Reads nothing, but its indices are in bounds."""
+        where = [self.expr(index) for index in indices]
+
+        def fetch() -> None:
+            point = [int(index()) for index in where]
+            if any(not 0 <= p < n for p, n in zip(point, tensor.shape, strict=True)):
+                raise NestError(f"prefetch of {tensor.name}{point} outside {tensor.shape}")
+
+        return fetch
 
     @staticmethod
     def _sequence(actions: list[Action]) -> Action:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.abc import MetaPathFinder
+from typing import Any
+
 
 def compile_side() -> None:
     """The language, the lowering and TVM's compiler, each used once: grammar tables, lazy imports
@@ -26,12 +30,18 @@ def compile_side() -> None:
         TvmCompiler().compile(checked.kernel, checked.program, target, Path(folder))
 
 
+class _NoTorch(MetaPathFinder):
+    """Makes ``import torch`` fail, without a trace in `sys.modules`, where SciPy looks for it."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        if fullname.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("PyTorch is not wanted in this process", name=fullname)
+
+
 def _without_torch() -> None:
     """TVM imports PyTorch where it is installed: that takes seconds, and on a machine with a GPU
     it starts a thread."""
-    import sys
-
-    sys.modules["torch"] = None  # type: ignore[assignment]
+    sys.meta_path.insert(0, _NoTorch())
 
 
 def run_side() -> None:

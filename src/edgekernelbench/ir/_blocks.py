@@ -17,8 +17,8 @@ NOTHING = Tok("none", "", 0, 0)
 _ASSIGN = frozenset({"=", "+=", "-=", "*=", "/=", ":=", "=="})
 _LEADING = frozenset({"seq", "each", "let", "def", "template"})
 _TITLES = frozenset({"kernel", "table", "combiner"})
-_LINES = frozenset({"loops", "place", "inline", "layout"})
-_CONTINUES = word_set("= , ( [ : + - * / // % ** << >> & | ^ ~ .. -> in by and or not")
+_LINES = frozenset({"loops", "place", "inline", "option", "layout", "cache", "prefetch"})
+_CONTINUES = word_set("= , ( [ : + - * / // % ** << >> & | ^ ~ .. -> in by ahead and or not")
 
 
 @dataclass(frozen=True, slots=True)

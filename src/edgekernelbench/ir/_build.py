@@ -244,9 +244,27 @@ class Builder:
         return s.LoopsLine(c[1], tuple(x for x in c if isinstance(x, s.Piece)), _span(c))
 
     def place(self, c: Children) -> s.PlaceLine:
+        return s.PlaceLine(_nodes(c), *self._loop_of(c), _span(c))
+
+    def _loop_of(self, c: Children) -> tuple[s.Ref, str]:
+        """Stage and loop of ``in S.k0``."""
         *target, loop = _names(c)
         ref = s.Ref(".".join(map(str, target)), Span(_start(target[0]), _end(target[-1])))
-        return s.PlaceLine(_nodes(c), ref, str(loop), _span(c))
+        return ref, str(loop)
+
+    def cached(self, c: Children) -> s.Cached:
+        dtype = _token(c, "DTYPE")
+        return s.Cached(c[0], DType(str(dtype)) if dtype else None, _span(c))
+
+    def cache(self, c: Children) -> s.CacheLine:
+        return s.CacheLine(_nodes(c), *self._loop_of(c), _span(c))
+
+    def prefetch(self, c: Children) -> s.PrefetchLine:
+        *tensors, ahead = _nodes(c)
+        return s.PrefetchLine(tuple(tensors), *self._loop_of(c), ahead, _span(c))
+
+    def option(self, c: Children) -> s.OptionLine:
+        return s.OptionLine(str(c[1]), c[2], _span(c))
 
     def inline(self, c: Children) -> s.InlineLine:
         return s.InlineLine(_nodes(c), _span(c))

@@ -56,8 +56,8 @@ BLOCK = Rule("E154", "a block reads `{ let a = ...  return expr }`")
 NO_PYTHON = Rule("E155", "there are no attributes, lambdas, keyword arguments or slices")
 
 # ---- schedule and memory
-SCHEDULE = Rule("E160", "a schedule consists of `loops`, `place` and `inline` lines")
-MEMORY = Rule("E161", "a memory layer consists of `layout` lines")
+SCHEDULE = Rule("E160", "a schedule consists of `loops`, `place`, `inline` and `option` lines")
+MEMORY = Rule("E161", "a memory layer consists of `layout`, `cache` and `prefetch` lines")
 HOLE = Rule("E162", "`?{a, b}` stands only for integers of schedule and memory layers")
 
 SYNTAX = Rule("E190", "the text follows the grammar of the kernel language")

@@ -172,6 +172,19 @@ def _line(line: s.ScheduleLine | s.MemoryLine) -> str:
         case s.LayoutLine():
             axes = ", ".join(line.axes)
             return f"layout {line.tensor.name} [{axes}] -> [{_list(line.target)}]"
+        case s.CacheLine():
+            tensors = ", ".join(map(_cached, line.tensors))
+            return f"cache {tensors} in {line.target.name}.{line.loop}"
+        case s.PrefetchLine():
+            tensors = ", ".join(ref.name for ref in line.tensors)
+            where = f"{line.target.name}.{line.loop}"
+            return f"prefetch {tensors} in {where} ahead {_expr(line.ahead)}"
+        case s.OptionLine():
+            return f"option {line.name} {_expr(line.value)}"
+
+
+def _cached(item: s.Cached) -> str:
+    return item.tensor.name + (f": {item.dtype.value}" if item.dtype else "")
 
 
 def _piece(piece: s.Piece) -> str:

@@ -335,8 +335,47 @@ class LayoutLine:
     span: Span = _span()
 
 
-ScheduleLine = LoopsLine | PlaceLine | InlineLine
-MemoryLine = LayoutLine
+@dataclass(frozen=True, slots=True)
+class OptionLine:
+    """``option vector_bits 256``: a word or a number for the toolchain of one backend."""
+
+    name: str
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """One tensor of a `cache` line; ``dtype`` is that of the copy, None for the tensor's own."""
+
+    tensor: Ref
+    dtype: DType | None = None
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLine:
+    """``cache X, W: f32 in S.k0``: what S reads of them inside that loop is copied there."""
+
+    tensors: tuple[Cached, ...]
+    target: Ref
+    loop: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchLine:
+    """``prefetch T in S.p ahead 4``: S will read it four iterations later."""
+
+    tensors: tuple[Ref, ...]
+    target: Ref
+    loop: str
+    ahead: Expr
+    span: Span = _span()
+
+
+ScheduleLine = LoopsLine | PlaceLine | InlineLine | OptionLine
+MemoryLine = LayoutLine | CacheLine | PrefetchLine
 
 TargetName = Literal["cpu", "gpu", "llvm", "cuda", "opencl"]
 TARGET_NAMES: tuple[TargetName, ...] = ("cpu", "gpu", "llvm", "cuda", "opencl")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Stage, Var
+from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.nest import LoopKind
@@ -51,6 +52,18 @@ class Layout:
     formals: tuple[Var, ...]
     index: tuple[Expr, ...]
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """In loop number ``depth`` of a stage, what it reads of ``tensor`` ``ahead`` iterations later
+    is fetched into the cache. ``label`` is the tensor's name as the author knows it."""
+
+    tensor: str
+    depth: int
+    ahead: int
+    label: str
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +162,8 @@ class Plan:
         layouts: storage of stage tensors, by name.
         parallel_loops: ``each`` loops whose iterations run on several threads.
         together: components of a reduction that another stage, one of them too, computes.
+        caches: copies that serve one stage, with the stage's name.
+        ahead: what is prefetched in the loops of a stage.
     """
 
     graph: Graph
@@ -157,6 +172,8 @@ class Plan:
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     parallel_loops: frozenset[Var] = frozenset()
     together: Mapping[str, str] = field(default_factory=dict)
+    caches: Mapping[str, str] = field(default_factory=dict)
+    ahead: Mapping[str, tuple[Ahead, ...]] = field(default_factory=dict)
 
 
 def own_axes(stage: Stage) -> dict[Var, int]:

@@ -38,6 +38,8 @@ def unfolded_operations(body: nest.Stmt, vector_bits: int) -> int:
                     stack.append((other, copies, lanes))
             case nest.Store(value=value) | nest.LetValue(value=value):
                 total += copies * _registers(value, lanes, vector_bits)
+            case nest.Prefetch():
+                total += copies
             case _:
                 pass
     return total

@@ -13,6 +13,7 @@ from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.nest import LoopKind
+from edgekernelbench.lowering.options import DEFAULT_UNROLLED, MAX_UNROLLED
 from edgekernelbench.lowering.plan import (
     Part,
     Piece,
@@ -23,7 +24,6 @@ from edgekernelbench.lowering.plan import (
     reduce_axes,
 )
 
-MAX_UNROLLED = 256
 MAX_PIECES = 32
 MAX_CHUNKS = 256
 MAX_PARTIALS = 1 << 26  # elements
@@ -36,6 +36,7 @@ class LoopsResolver:
     Attributes:
         placed: the nest is for a tile inside another stage's loop.
         hoisted: stages that the reductions inside this one became.
+        unroll_limit: copies of the body that unrolled loops may make.
     """
 
     stage: Stage
@@ -43,6 +44,7 @@ class LoopsResolver:
     report: Report
     placed: bool
     hoisted: tuple[str, ...] = ()
+    unroll_limit: int = DEFAULT_UNROLLED
 
     def resolve(self, line: surface.LoopsLine) -> tuple[Piece, ...] | None:
         """The nest, None after diagnostics."""
@@ -218,9 +220,12 @@ class LoopsResolver:
                 message = f"the range of `{piece.axis.name}` is not constant"
                 self.report.error(rules.UNROLL, message, written.span, ["drop `unroll`"])
             copies *= count
-            if copies > MAX_UNROLLED:
+            if copies > self.unroll_limit:
                 message = f"the unrolled loops make {copies} copies of the body"
-                help = [f"at most {MAX_UNROLLED}: use smaller steps, or unroll fewer loops"]
+                help = [
+                    f"at most {self.unroll_limit}: use smaller steps, or unroll fewer loops",
+                    f"in `schedule for llvm`, `option unroll_limit {MAX_UNROLLED}` allows more",
+                ]
                 self.report.error(rules.UNROLL, message, written.span, help)
                 return
 

@@ -80,18 +80,26 @@ def _refuse_depth(
             report.error(rules.NESTED, message, place.span, help)
 
 
-def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | None:
-    depth = target.piece_index(place.loop)
-    names = [piece.name for piece in target.pieces]
+def find_loop(stage: str, loop: str, span: Span, target: StagePlan, report: Report) -> int | None:
+    """The number of a loop of a stage, None after an error."""
+    depth = target.piece_index(loop)
     if depth is None:
-        message = f"`{place.target}` has no loop `{place.loop}`"
+        names = [piece.name for piece in target.pieces]
+        message = f"`{stage}` has no loop `{loop}`"
         known = ", ".join(names) or "none"
-        close = did_you_mean(place.loop, names)
-        pieces = [n for n in names if n.rstrip("0123456789") == place.loop]
+        close = did_you_mean(loop, names)
+        pieces = [n for n in names if n.rstrip("0123456789") == loop]
         ways = [f"its loops are {known}"]
         if close or pieces:
-            ways.insert(0, f"did you mean `{place.target}.{close or pieces[0]}`?")
-        report.error(rules.NO_TARGET, message, place.span, ways, [nest_note(target)])
+            ways.insert(0, f"did you mean `{stage}.{close or pieces[0]}`?")
+        report.error(rules.NO_TARGET, message, span, ways, [nest_note(target)])
+    return depth
+
+
+def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | None:
+    depth = find_loop(place.target, place.loop, place.span, target, report)
+    names = [piece.name for piece in target.pieces]
+    if depth is None:
         return None
     if target.pieces[depth].kind == "vectorize":
         outer = names[depth - 1] if depth else None

@@ -10,6 +10,7 @@ from math import prod
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor, Var
 from edgekernelbench.ir.diagnostics import Rule
+from edgekernelbench.ir.diagnostics import Span as TextSpan
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.linear import int_const
@@ -45,6 +46,7 @@ class Problem:
     stage: str
     message: str
     help: str
+    span: TextSpan | None = None
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ class Context:
             scalar bindings that it needs, and the value; loads address buffers.
         """
         placed = simplify(substitute(expr, values), self.ranges)
-        lets, flat = flatten(self._addressed(placed), self.names)
+        lets, flat = flatten(self.addressed(placed), self.names)
         out: list[Stmt] = []
         for var, value in lets:
             if not value.dtype.is_float:
@@ -94,8 +96,9 @@ class Context:
             out.append(LetValue(var, value))
         return out, flat
 
-    def _addressed(self, expr: Expr) -> Expr:
-        expr = map_children(expr, self._addressed)
+    def addressed(self, expr: Expr) -> Expr:
+        """The expression with its loads taken from where their tensors are stored."""
+        expr = map_children(expr, self.addressed)
         if isinstance(expr, core.Load) and expr.tensor.name in self.storages:
             return self.load(expr.tensor, expr.indices)
         return expr
@@ -114,8 +117,15 @@ class Context:
         buffer, where = self.address(tensor, indices)
         return Store(buffer, where, value)
 
-    def refuse(self, rule: Rule, stage: str, message: str, help: str) -> None:
-        self.problems.setdefault((stage, rule), Problem(rule, stage, message, help))
+    def refuse(
+        self, rule: Rule, stage: str, message: str, help: str, span: TextSpan | None = None
+    ) -> None:
+        """Reports a stage at ``span``, or at the line that decides where it runs."""
+        self.problems.setdefault((stage, rule), Problem(rule, stage, message, help, span))
+
+    def range_of(self, expr: Expr) -> tuple[int, int]:
+        """Lowest and highest value of an integer expression over buffers and loop variables."""
+        return range_of(expr, self.ranges)
 
     def spend(self) -> bool:
         """Counts one innermost body; False when there are too many already."""

@@ -21,6 +21,7 @@ from edgekernelbench.lowering.emit.combine import start
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
+from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.simd import LaneLoops
 from edgekernelbench.lowering.emit.walk import Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const
@@ -234,6 +235,7 @@ class ReductionEmitter:
             map_lanes(self.ctx.target),
             hook=self.hook,
             cuts=cutter(self.plan.exprs, self.ctx.ranges),
+            fetch=fetcher(self.ctx, self.plan),
             ragged={a.var: (a.lo, a.hi) for a in self._reduce.axes if not a.is_constant},
             keep_vectors=tile is not None,
             first=self.plan.first_reduction,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Stage, Var
@@ -13,6 +14,7 @@ from edgekernelbench.lowering.emit.boxes import Box, Span, image, within
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes
+from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.reduction import (
     Also,
     ReductionEmitter,
@@ -25,10 +27,13 @@ from edgekernelbench.lowering.emit.split import Partials
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.emit.walk import Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
+from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import Attach, Piece, StagePlan, extents_of, own_axes
 
 MAX_EPILOGUE_COPIES = 64
+MAX_COPIED = 4
+SMALL_COPY = 1024
 
 
 @dataclass(slots=True)
@@ -106,13 +111,16 @@ class Emitter:
         leaf: Callable[[Box, int], list[Stmt]],
         unrolled: bool,
     ) -> Walker:
+        cuts = cutter(plan.exprs, self.ctx.ranges)
         return Walker(
             self.ctx,
             pieces,
             leaf,
             map_lanes(self.ctx.target),
             hook=self._hook(plan),
-            cuts=cutter(plan.exprs, self.ctx.ranges),
+            cuts=cuts,
+            interior=cuts.interior if plan.reduce is None else None,
+            fetch=fetcher(self.ctx, plan),
             unrolled=unrolled,
         )
 
@@ -154,6 +162,8 @@ class Emitter:
             self.ctx.refuse(rules.NOT_TILEWISE, member, reason, help)
         for member in here:
             self._check_cover(member, boxes[member])
+            if self.ctx.plan.caches.get(member) is not None:
+                self._check_reuse(member, boxes[member], box)
         out: list[Stmt] = []
         storages: dict[str, Storage] = {}
         for member in homes:
@@ -205,6 +215,23 @@ class Emitter:
         if threads - set(parts):
             self._not_covered(name, "several threads would compute the same elements")
 
+    def _check_reuse(self, name: str, copy: Box, box: Box) -> None:
+        """A cache must be read about as often as it is written; ``box``: of its reader."""
+        reader = self.ctx.plan.caches[name]
+        stage = self._plan(reader).stage
+        reads = sum(load.tensor.name == name for load in loads(stage.expr))
+        for axis, extent in extents_of(stage).items():
+            reads *= box[axis].extent if axis in box else extent
+        written = prod(span.extent for span in copy.values())
+        if written <= max(SMALL_COPY, MAX_COPIED * reads):
+            return
+        message = (
+            f"`{name}` would copy {written} elements each time for {reads} reads: which part of "
+            f"it `{reader}` reads there is not known, or it reads few of many"
+        )
+        help = "drop the line, or name a loop further outside"
+        self.ctx.refuse(rules.CACHE_SIZE, name, message, help)
+
     def _not_covered(self, name: str, reason: str) -> None:
         message = f"`{name}` is kept whole, and {reason}"
         help = f"leave `{name}` unplaced, or place it where its elements are computed once"
@@ -248,7 +275,8 @@ class Emitter:
         ]
         buffer = self.ctx.tile("stage", name, tensor.dtype, tuple(s.extent for s in spans), out)
         moved = tuple(
-            to_expr(linear(e).minus(linear(s.base))) for e, s in zip(index, spans, strict=True)
+            self.ctx.addressed(to_expr(linear(e).minus(linear(s.base))))
+            for e, s in zip(index, spans, strict=True)
         )
         return Storage(buffer, formals, moved)
 

@@ -10,9 +10,11 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Stage, Var
 from edgekernelbench.lowering.emit.boxes import Box, Span, image, union, whole, within
 from edgekernelbench.lowering.expr.linear import Ranges, const_value, linear, to_expr
+from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.expr.simplify import simplify, split_linear
 from edgekernelbench.lowering.graph import Graph, is_current
+from edgekernelbench.lowering.passes.total import total
 from edgekernelbench.lowering.plan import Attach, Plan, extents_of, own_axes, reduce_axes
 
 _INNERMOST = 1 << 20
@@ -227,11 +229,30 @@ def _cover(
     for var, index in zip(stage.lhs, load.indices, strict=True):
         if var not in axes:
             continue
-        seen = image(index, box, ranges)
+        seen = _seen(index, axes[var], box, ranges)
         same = isinstance(index, core.VarRef) and extents.get(index.var) == axes[var]
         if seen is not None and not same:
             seen = Span(seen.base, seen.extent)
         spans[var] = union(spans[var], seen, ranges) if var in spans else seen
+
+
+def _seen(index: Expr, size: int, box: Box, ranges: Ranges) -> Span | None:
+    """The values of an index into a dimension of ``size``; a clamp to it is left to `within`.
+
+    None when it would have to be computed from data with arithmetic that may overflow.
+    """
+    last = size - 1
+    while isinstance(index, core.Binary) and index.op in ("min", "max"):
+        bound = 0 if index.op == "max" else last
+        sides = [s for s in (index.left, index.right) if const_value(s) != bound]
+        if len(sides) != 1:
+            break
+        index = sides[0]
+    if any(isinstance(node, core.Load) for node in core.walk(index)):
+        known = {**ranges, **{v: range_of(s.base, ranges) for v, s in box.items()}}
+        if total(index, known, index=True) != index:
+            return None
+    return image(index, box, ranges)
 
 
 def _common(a: Path, b: Path) -> Path:
