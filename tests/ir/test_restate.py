@@ -13,6 +13,8 @@ from edgekernelbench.ir.printer import print_kernel
 from edgekernelbench.ir.restate import restate
 from edgekernelbench.suite import Definition, load_suite
 from tests.ir.random_programs import Draw
+from tests.lowering.programs import PROGRAMS
+from tests.lowering.support import draw_inputs
 
 SUITE = load_suite()
 FIRST = {w.pattern: w for w in reversed(SUITE.workloads.values())}
@@ -42,6 +44,13 @@ def test_canonical_programs_mean_the_same(definition: Definition) -> None:
     assert program is not None
     for mode in ("f64", "declared"):
         assert_same(program, small.inputs(1), mode)
+
+
+@pytest.mark.parametrize("name", ["half_arithmetic", "half_combiner", "rounding"])
+def test_what_rounds_where_is_kept(name: str) -> None:
+    program = check_text(PROGRAMS[name]).program
+    assert program is not None
+    assert_same(program, draw_inputs(program), "declared")
 
 
 def test_interface_names_are_kept() -> None:
