@@ -224,16 +224,18 @@ class _Machine:
         flat, value = self._flat(store.tensor, store.indices), self.expr(store.value)
         buffers, name = self.buffers, store.tensor.name
         convert = _conversion(store.value.dtype, store.tensor.dtype)
+        # A cache may copy what is not there yet: what is read of it later is there.
+        copies = isinstance(store.value, core.Load | core.Select) and ".cache" in name
 
         def run() -> None:
             buffer, at, new = buffers[name], flat(), value()
-            if new is UNSET:
+            if new is UNSET and not copies:
                 raise NestError(f"{name}: an uninitialised value is stored")
             if not buffer.writable:
                 raise NestError(f"{name} is an input and is written")
             if self.regions:
                 self._note_write(buffer, at, name)
-            buffer.values[at] = convert(new)
+            buffer.values[at] = UNSET if new is UNSET else convert(new)
 
         return run
 

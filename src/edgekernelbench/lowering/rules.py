@@ -61,6 +61,7 @@ CACHE_SIZE = Rule(
     "E523",
     "a cache of more than 1024 elements copies at most four times as many as are read from it",
 )
+OWN_HISTORY = Rule("E526", "a stage does not cache itself")
 PREFETCH_LOOP = Rule(
     "E524", "`prefetch T in S.loop` names a serial loop whose later reads are known when it runs"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from edgekernelbench.ir import surface
@@ -14,6 +15,7 @@ from edgekernelbench.lowering.directives.places import Placement
 from edgekernelbench.lowering.expr.rewrite import Names, loads
 from edgekernelbench.lowering.graph import Graph, build_graph
 from edgekernelbench.lowering.passes.caches import Request, add_caches, holds
+from edgekernelbench.lowering.together import siblings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,15 @@ def resolve_caches(
     memory: surface.MemoryLayer | None, program: Program, names: Names, report: Report
 ) -> Caches:
     """Checks the `cache` lines and carries them out."""
-    reader = _Reader(TensorNames(program, build_graph(program), report))
+    graph = build_graph(program)
+    reader = _Reader(TensorNames(program, graph, report), siblings(graph))
     for line in memory.lines if memory else ():
         if isinstance(line, surface.CacheLine):
             for item in line.tensors:
                 reader.read(line, item)
     changed, made = add_caches(program, reader.requests.values(), names)
     places = tuple(
-        Placement(made[pair], pair[0], line.loop, span)
+        Placement(made[pair], line.target.name, line.loop, span)
         for pair, (line, span) in reader.lines.items()
     )
     return Caches(changed, places)
@@ -89,6 +92,7 @@ class TensorNames:
 @dataclass(slots=True)
 class _Reader:
     names: TensorNames
+    groups: Mapping[str, tuple[str, ...]]
     requests: dict[tuple[str, str], Request] = field(default_factory=dict)
     lines: dict[tuple[str, str], tuple[surface.CacheLine, Span]] = field(default_factory=dict)
 
@@ -97,15 +101,20 @@ class _Reader:
         tensor = self.names.read_by(line.target, item.tensor, name)
         if tensor is None:
             return
-        if (stage, name) in self.requests:
+        first = self.groups.get(stage, (stage,))[0]  # components of a reduction share a copy
+        if name in self.groups.get(stage, (stage,)):
+            message = f"`{stage}` reads itself: a copy of what it has not finished is no use"
+            help = ["make what reads the history a stage of its own, and cache it there"]
+            self.names.report.error(rules.OWN_HISTORY, message, item.span, help)
+        elif (first, name) in self.requests:
             message = f"`{stage}` reads `{name}` through two caches"
             help = [f"keep one, or cache the copy again: `cache {name}.cache in ...`"]
             self.names.report.error(rules.REPEATED_CACHE, message, item.span, help)
         else:
             dtype = self._dtype(item, tensor)
             if dtype is not None:
-                self.requests[stage, name] = Request(stage, name, dtype)
-                self.lines[stage, name] = (line, item.span)
+                self.requests[first, name] = Request(first, name, dtype)
+                self.lines[first, name] = (line, item.span)
 
     def _dtype(self, item: surface.Cached, tensor: Tensor) -> DType | None:
         dtype = item.dtype or tensor.dtype

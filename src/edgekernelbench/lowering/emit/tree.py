@@ -227,18 +227,24 @@ class Tree:
     def _needed(self, name: str, readers: list[str], known: dict[str, Box], ranges: Ranges) -> Box:
         stage, place = self.graph.stage(name), self.graph.places[name]
         spans: dict[Var, Span | None] = {}
+        late = self._nest_of(name)
         for reader in readers:
             for load in loads(self.graph.stage(reader).expr):
                 if load.tensor.name != name or reader not in known:
                     continue
                 if is_current(place, self.graph.places[reader], load):
                     extents = extents_of(self.graph.stage(reader))
-                    _cover(stage, load, known[reader], extents, spans, ranges)
+                    _cover(stage, load, known[reader], extents, spans, ranges, late)
         box = {
             var: within(spans[var], extent, ranges) if var in spans else whole(extent)
             for var, extent in own_axes(stage).items()
         }
         return self._full(name, box)
+
+    def _nest_of(self, name: str) -> frozenset[str]:
+        """The stages of the same nest: what they compute is not known when a tile begins."""
+        root = self.root(name)
+        return frozenset(n for n in self.graph.places if self.root(n) == root)
 
 
 def _cover(
@@ -248,23 +254,24 @@ def _cover(
     extents: dict[Var, int],
     spans: dict[Var, Span | None],
     ranges: Ranges,
+    late: frozenset[str],
 ) -> None:
     """Adds what one read needs. A span stays part of a division only if axis and axis coincide."""
     axes = own_axes(stage)
     for var, index in zip(stage.lhs, load.indices, strict=True):
         if var not in axes:
             continue
-        seen = _seen(index, axes[var], box, ranges)
+        seen = _seen(index, axes[var], box, ranges, late)
         same = isinstance(index, core.VarRef) and extents.get(index.var) == axes[var]
         if seen is not None and not same:
             seen = Span(seen.base, seen.extent)
         spans[var] = union(spans[var], seen, ranges) if var in spans else seen
 
 
-def _seen(index: Expr, size: int, box: Box, ranges: Ranges) -> Span | None:
+def _seen(index: Expr, size: int, box: Box, ranges: Ranges, late: frozenset[str]) -> Span | None:
     """The values of an index into a dimension of ``size``; a clamp to it is left to `within`.
 
-    None when it would have to be computed from data with arithmetic that may overflow.
+    None when data decides that is ``late``, or that would take arithmetic that may overflow.
     """
     last = size - 1
     while isinstance(index, core.Binary) and index.op in ("min", "max"):
@@ -273,7 +280,10 @@ def _seen(index: Expr, size: int, box: Box, ranges: Ranges) -> Span | None:
         if len(sides) != 1:
             break
         index = sides[0]
-    if any(isinstance(node, core.Load) for node in core.walk(index)):
+    data = [node for node in core.walk(index) if isinstance(node, core.Load)]
+    if any(load.tensor.name in late for load in data):
+        return None
+    if data:
         known = {**ranges, **{v: range_of(s.base, ranges) for v, s in box.items()}}
         if total(index, known, index=True) != index:
             return None

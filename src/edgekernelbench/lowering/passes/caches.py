@@ -8,7 +8,7 @@ reads (``pad``) test the border once per element of the copy, and not at every r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from edgekernelbench.ir import core
@@ -19,6 +19,7 @@ from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, free_vars, map_children
 from edgekernelbench.lowering.graph import Place, axis_ranges, build_graph, map_stages
 from edgekernelbench.lowering.passes.pads import axis_names, fits, is_plain
+from edgekernelbench.lowering.together import siblings
 
 MAX_BORDER = 1 << 20
 
@@ -50,43 +51,37 @@ def add_caches(
 ) -> tuple[Program, dict[tuple[str, str], str]]:
     """The program with a copy in front of each stage that asks for one.
 
-    Copies are called ``X.cache``, ``X.cache1``, ... in program order of their readers.
+    Copies are called ``X.cache``, ``X.cache1``, ... in program order of their readers. The
+    components of one reduction read the same copy.
 
     Returns:
         the program, and the names of the copies by (stage, tensor).
     """
-    wanted: dict[str, list[Request]] = {}
-    for request in requests:
-        wanted.setdefault(request.stage, []).append(request)
     graph = build_graph(program)
+    groups = siblings(graph)
+    wanted: dict[str, dict[str, Request]] = {}
+    for request in requests:
+        first = groups.get(request.stage, (request.stage,))[0]
+        wanted.setdefault(first, {}).setdefault(request.tensor, request)
     taken = set(graph.places) | {t.name for t in (*program.inputs, *program.outputs)}
-    change: dict[str, tuple[core.Node, ...]] = {}
+    stages = {name: place.stage for name, place in graph.places.items()}
+    copies: dict[str, list[Stage]] = {}
     made: dict[tuple[str, str], str] = {}
     for name, place in graph.places.items():
-        copies: list[Stage] = []
-        stage = place.stage
-        for request in sorted(wanted.get(name, ()), key=lambda r: r.tensor):
-            copier = _Copier(Place(stage, place.loops, place.rank), request, names, taken)
-            stage = copier.run()
-            copies.append(copier.copy)
-            made[name, request.tensor] = copier.copy.name
-        if copies:
-            change[name] = (*copies, stage)
-    if not change:
+        for tensor, request in sorted(wanted.get(name, {}).items()):
+            here = Place(stages[name], place.loops, place.rank)
+            copier = _Copier(here, request, names, taken)
+            copies.setdefault(name, []).append(copier.define())
+            for member in groups.get(name, (name,)):
+                stages[member] = copier.redirected(stages[member])
+                made[member, tensor] = copier.copy.name
+    if not made:
         return program, made
+    change: dict[str, tuple[core.Node, ...]] = {
+        name: (*copies.get(name, ()), stages[name]) for name, _ in made
+    }
     body = map_stages(program.body, change)
-    return (
-        Program(
-            program.name,
-            program.sizes,
-            program.inputs,
-            program.outputs,
-            program.tables,
-            body,
-            names.next_uid,
-        ),
-        made,
-    )
+    return replace(program, body=body, next_uid=names.next_uid), made
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +95,7 @@ class _Dim:
 
 @dataclass(slots=True)
 class _Copier:
-    """Makes one copy, and the stage that reads it.
+    """Makes one copy, and the stages that read it.
 
     Attributes:
         other: what border reads yield outside the tensor, None when they keep their own test.
@@ -115,7 +110,8 @@ class _Copier:
     dims: list[_Dim] = field(default_factory=list)
     copy: Stage = field(init=False)
 
-    def run(self) -> Stage:
+    def define(self) -> Stage:
+        """The stage that copies."""
         stage = self.place.stage
         borders, plain = self._reads(stage.expr)
         reads = [*(load for _, load in borders), *plain]
@@ -123,8 +119,11 @@ class _Copier:
         self.other = self._common_border(borders, fixed)
         self._choose_dims(reads[0].tensor, borders, fixed)
         self.copy = self._define(reads, fixed)
-        expr = self._redirect(stage.expr)
-        return Stage(stage.name, stage.tensor, stage.lhs, stage.axes, expr, stage.span)
+        return self.copy
+
+    def redirected(self, stage: Stage) -> Stage:
+        """A stage that reads the copy."""
+        return replace(stage, expr=self._redirect(stage.expr))
 
     def _is_read(self, expr: Expr) -> TypeGuard[core.Load]:
         return isinstance(expr, core.Load) and expr.tensor.name == self.request.tensor
