@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from edgekernelbench.baselines.base import Materials, Recipe, Unavailable
+from edgekernelbench.baselines.base import OTHER, Materials, Recipe, Unavailable
 from edgekernelbench.compilers.base import Argument, Manifest, StaticFacts
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.buildchild import KernelReply
@@ -222,6 +222,17 @@ class Baseline:
         return Recipe(baseline=self.name, kind="tvm-library", route="C", notes=("a fake",))
 
 
+class TwoBuilds(Baseline):
+    """The first build's result is wrong, the other one's is not."""
+
+    def prepare(self, materials: Materials, target: Target, folder: Path) -> Recipe | Unavailable:
+        (folder / OTHER).mkdir()
+        compile_c("correct", folder / OTHER)
+        compile_c(self.body, folder)
+        other = Recipe(baseline=self.name, kind="tvm-library", route="another C")
+        return Recipe(baseline=self.name, kind="tvm-library", route="C", other=other)
+
+
 GOOD = Baseline("good", "correct")
 SLOW = Baseline("slow", "twice")
 RAW = Baseline("raw", "twice", scored=False)
@@ -230,3 +241,4 @@ DYING = Baseline("dying", "late_crash")
 NONE = Baseline("none", "#unavailable")
 LATE = Baseline("late", "#unavailable_late")
 BROKEN = Baseline("broken", "#broken")
+TWO = TwoBuilds("two", "wrong")

@@ -22,7 +22,7 @@ HERE = "tests.evaluator.child_fakes"
 
 BASELINES = {
     name: f"{HERE}:{name.upper()}"
-    for name in ("good", "slow", "raw", "wrong", "dying", "none", "late", "broken")
+    for name in ("good", "slow", "raw", "wrong", "dying", "none", "late", "broken", "two")
 }
 
 TARGET = Target(

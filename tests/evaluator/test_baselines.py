@@ -61,6 +61,21 @@ def test_what_is_wrong_with_one_hurts_nobody(tmp_path: Path) -> None:
     assert message["good"] == ""
 
 
+def test_another_build_takes_over_from_a_wrong_one(tmp_path: Path) -> None:
+    with (
+        make_evaluator(tmp_path, baselines=("two",)) as evaluator,
+        evaluator.session(FakeTask()) as session,
+    ):
+        results = [session.evaluate("correct") for _ in range(2)]
+    for result in results:
+        baseline = result.baselines["two"]
+        assert baseline.status == "measured", baseline.message
+        assert result.best == "two"
+        assert baseline.route == "another C"
+        (note,) = baseline.notes
+        assert note.startswith("not C: ") and "y" in note
+
+
 def test_baseline_killed_between_evaluations_comes_back(tmp_path: Path) -> None:
     with (
         make_evaluator(tmp_path, baselines=("good",)) as evaluator,

@@ -158,3 +158,15 @@ def test_server_that_cannot_import_is_an_error() -> None:
     server = ForkServer(ServerSpec("test", ("no_such_module_here",), {}))
     with pytest.raises(ChildLost, match="no_such_module_here"):
         server.warm()
+
+
+def test_servers_do_without_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU machine importing PyTorch, which TVM does where it can, starts a thread."""
+    (tmp_path / "torch.py").write_text(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for side in ("run_side", "compile_side"):
+        server = ForkServer(ServerSpec(side, (f"edgekernelbench.evaluator.preload:{side}",), {}))
+        server.warm()
+        server.close()

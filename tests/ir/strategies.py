@@ -12,7 +12,10 @@ from edgekernelbench.ir import surface as s
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.words import RESERVED
 
-_SOFT = ["table", "kernel", "memory", "layout", "place", "loops", "in", "by", "const", "compute"]
+_SOFT = [
+    *("table", "kernel", "memory", "layout", "place", "loops", "in", "by", "const", "compute"),
+    *("cache", "prefetch", "ahead", "option"),
+]
 _PLAIN = ["x", "y", "acc", "i", "j", "k0", "N", "_t", "sum", "max", "inf", "e1", "f", "Yv"]
 
 names = st.sampled_from(_PLAIN + _SOFT) | st.from_regex(
@@ -81,6 +84,10 @@ stages = st.one_of(
 lets = st.builds(s.LetStmt, names, exprs)
 tables = st.builds(s.TableStmt, names, dtypes, _some(_small), exprs)
 defs = st.builds(s.DefStmt, names, _params, exprs)
+_neutral = exprs | numbers | st.builds(s.Unary, st.just("-"), numbers)
+combiners = st.builds(s.CombinerStmt, names, _some(names, 1), _some(names, 1), _neutral, exprs)
+_lefts = st.builds(s.Left, names, st.none() | dtypes, _some(_left_axes))
+tuples = st.builds(s.TupleStmt, _some(_lefts, 2), exprs)
 
 
 def _nested(inner: st.SearchStrategy) -> st.SearchStrategy:
@@ -91,7 +98,8 @@ def _nested(inner: st.SearchStrategy) -> st.SearchStrategy:
     )
 
 
-statements = st.recursive(stages | lets | tables | defs, _nested, max_leaves=4)
+_plain = stages | tuples | lets | tables | defs | combiners
+statements = st.recursive(_plain, _nested, max_leaves=4)
 templates = st.builds(s.TemplateStmt, names, _params, _some(names, 1), _some(statements))
 
 # ---------------------------------------------------------------- schedule and memory
@@ -102,12 +110,21 @@ _pieces = st.builds(
     st.none() | _holed,
     st.none() | names,
 )
+_amounts = st.one_of(
+    st.builds(s.Num, _ints), st.builds(s.Name, names), st.builds(s.Hole, _some(numbers, 1))
+)
 schedule_lines = st.one_of(
     st.builds(s.LoopsLine, refs, _some(_pieces, 1)),
     st.builds(s.PlaceLine, _some(refs, 1), refs, names),
     st.builds(s.InlineLine, _some(refs, 1)),
+    st.builds(s.OptionLine, names, _amounts),
 )
-memory_lines = st.builds(s.LayoutLine, refs, _params, _some(_holed, 1))
+_cached = st.builds(s.Cached, refs, st.none() | dtypes)
+memory_lines = st.one_of(
+    st.builds(s.LayoutLine, refs, _params, _some(_holed, 1)),
+    st.builds(s.CacheLine, _some(_cached, 1), refs, names),
+    st.builds(s.PrefetchLine, _some(refs, 1), refs, names, _amounts),
+)
 
 
 def _layers(kind: type, lines: st.SearchStrategy) -> st.SearchStrategy:
@@ -119,7 +136,7 @@ def _layers(kind: type, lines: st.SearchStrategy) -> st.SearchStrategy:
 _tensors = st.builds(s.Param, names, dtypes, _some(_small), st.booleans())
 kernels = st.builds(
     s.Kernel,
-    prelude=_some(defs | tables | templates, 0, 2),
+    prelude=_some(defs | combiners | tables | templates, 0, 2),
     name=names,
     sizes=_some(st.builds(s.Size, names, _small)),
     inputs=_some(_tensors),

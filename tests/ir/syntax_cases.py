@@ -53,7 +53,11 @@ CASES: dict[str, str] = {
     "left_dtype": _compute("a[i: M]: f32 = x[i, 0]"),
     "left_eqeq": _compute("y[i, j] == x[i, j]"),
     "left_reserved": _compute("s8[i: M] = x[i, 0]\ny[i, j] = s8[i]"),
-    "left_two": _compute("a[i: M], b[i: M] = f(x)"),
+    "left_two": _compute("a[i: M], b = f(x)"),
+    "left_two_bare": _compute("a, b[i: M] = f(x)"),
+    "combiner_no_init": _compute("combiner f((a, b), (c, d)) = (a + c, b + d)"),
+    "combiner_flat": _compute("combiner f(a, b, c, d) init (0, 0) = (a + c, b + d)"),
+    "combiner_init": _compute("combiner f(a, b) init 0 - 1 = a + b"),
     "call_stmt": _compute("relu(x)"),
     "decl": _compute("f32 acc = 0\ny[i, j] = acc"),
     "decl2": _compute("float acc = 0\ny[i, j] = acc"),
@@ -179,6 +183,9 @@ CASES: dict[str, str] = {
         "layout w [k, j] -> [j // 32, k, j % 32] prepacked\nprepack w", "memory for cpu"
     ),
     "m_src": _layer("layout w [k, j // 32] -> [j // 32, k, j % 32]", "memory for cpu"),
+    "m_cache": _layer("cache x at y.k0\ncache w in y\ncache x: int8 in y.k", "memory for cpu"),
+    "m_fetch": _layer("prefetch x in y.k\nprefetch x at y.k ahead 4 8", "memory for cpu"),
+    "s_cache": _layer("cache x in y.k0\ncache_read x\noption 256\noption unroll = 4"),
     "m_loops": _layer("loops y (i, j, k)", "memory for cpu"),
     "c_loops": _compute("y[i, j] = 0\nloops y (i, j)\nlayout w [k, j] -> [j, k]"),
     # several

@@ -98,6 +98,34 @@ PROGRAMS = {
     Z[m] = max[n: N](b[m, n])
   }
 }""",
+    "half_combiner": """combiner ends((lo, hi, n), (lo2, hi2, m)) init (inf, -inf, 0) = (min(lo, lo2), max(hi, hi2), n + m)
+kernel k[M=5, K=21](X: f16[M, K]) -> (A: f16[M], B: f32[M], C: s32[M]) {
+  compute {
+    a[m: M], b[m: M], C[m] = ends[k: K](f16(X[m, k]) * 0.75, f16(X[m, k]) / 3, 1)
+    A[m] = f16(a[m]) + 1
+    B[m] = b[m]
+  }
+}""",
+    "half_arithmetic": """kernel k[M=6, K=20, N=9](X: f16[M, K], W: const f16[K, N], v: f32[N], idx: s32[K]) -> (Y: f16[M, N], P: f16[M], Z: f32[M], A: s32[M], S: f16[N]) {
+  compute {
+    w[k: K, n: N] = f16(W[k, n]) * 0.5
+    a[m: M, n: N] = sum[k: K](f16(X[m, k]) * f16(w[k, n]))
+    b[m: M, n: N] = f16(a[m, n]) + f16(v[n])
+    Y[m, n] = b[m, n] * 2 + 1
+    P[m] = prod[n: N](f16(0.1) + f16(W[m, n]) * 0.75)
+    Z[m] = max[k: K](f16(X[m, k]) / 3)
+    A[m] = argmax[k: K](f16(X[m, k]) * f16(X[m, k]))
+    S[n] = sum[k: K where clamp(idx[k], 0, N-1) == n](f16(X[0, k]))
+  }
+}""",
+    "rounding": """kernel k[M=5, K=19](X: f32[M, K], w: f32[K], u: const f32[K]) -> (Y: f32[M, K], s: f32[M], e: f32[M, K]) {
+  compute {
+    p[m: M, k: K] = X[m, k] * w[k]
+    Y[m, k] = nofma(p[m, k] + u[k]) + fma(X[m, k], w[k], fast_exp(u[k]))
+    s[m] = sum[k: K](nofma(p[m, k]))
+    e[m, k] = fast_tanh(X[m, k]) * fast_sigmoid(w[k]) + fast_erf(nofma({ let t = p[m, k] * 2  return t + 1 }))
+  }
+}""",
     "shapes": """kernel k[H=5, W=6, R=2](t: f32[R*R, H, W], b: f32[R*R]) -> (y: f32[H*R, W*R], n: f32[H, W], m: bool[H]) {
   compute {
     s[c: R*R, i: H, j: W] = t[c, i, j] * 2 + b[c]
@@ -116,6 +144,43 @@ kernel k[N=6, L=3](x: f32[N], w: const f32[L, N, N], v: const f32[N, N]) -> (y: 
       z[l, i: N] = u[i] + f[i]
     }
     y[i] = sum[k: N](vw[i, k] * z[L-1, k])
+  }
+}""",
+    "online": """combiner lse((m, s), (n, t)) init (-1e30, 0) = {
+  let h = max(m, n)
+  return (h, s * exp(m - h) + t * exp(n - h))
+}
+kernel k[R=5, C=22](x: f32[R, C], t: f32[R]) -> (y: f32[R, C], z: f32[R]) {
+  compute {
+    e[r: R, c: C] = tanh(x[r, c]) * t[r]
+    m[r: R], s[r: R] = lse[c: C](e[r, c], 1)
+    z[r] = m[r] + log(s[r])
+    y[r, c] = exp(e[r, c] - m[r]) / s[r]
+  }
+}""",
+    "decode": """combiner flash((m, s, o), (n, t, p)) init (-1e30, 0, 0) = {
+  let h = max(m, n)
+  let (a, b) = (exp(m - h), exp(n - h))
+  return (h, s * a + t * b, o * a + p * b)
+}
+combiner best((v, i), (w, j)) init (-inf, 2147483647) = (
+  max(v, w), i if v > w or (v == w and i < j) else j)
+kernel k[L=22, D=5](q: f32[D], K: f32[L, D], v: f32[L, D], n: s32[1]) -> (o: f32[D], b: f32, at: s32) {
+  compute {
+    sc[l: L] = sum[d: D](q[d] * K[l, d])
+    m[d: D], s[d: D], a[d: D] = flash[l: L where l < n[0] + 9](sc[l], 1, v[l, d])
+    o[d] = a[d] / s[d]
+    b, at = best[l: L, d: D](sc[l] * v[l, d], l * D + d)
+  }
+}""",
+    "tuple_history": """combiner both((a, b), (c, d)) init (0, -inf) = (a + c, max(b, d))
+kernel k[L=4, C=10](x: f32[L, C]) -> (h: f32[L, C], g: f32[L]) {
+  compute {
+    seq t: L {
+      e[c: C] = x[t, c] + 0.5 * pad(h[t-1, c], 0)
+      u[t], g[t] = both[c: C](e[c], abs(e[c]))
+      h[t, c] = e[c] / (1 + abs(u[t])) + pad(g[t-1], 0.5)
+    }
   }
 }""",
 }

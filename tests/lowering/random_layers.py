@@ -10,6 +10,7 @@ from edgekernelbench.ir.surface import LayoutLine, LoopsLine, Name, Num, Piece, 
 from edgekernelbench.lowering.graph import Graph, build_graph
 from edgekernelbench.lowering.normalize import normalize
 from edgekernelbench.lowering.passes.inline import refusal
+from edgekernelbench.lowering.together import siblings
 
 
 def random_layers(
@@ -19,13 +20,21 @@ def random_layers(
     names = list(graph.places)
     lines: list[surface.ScheduleLine] = []
     nests: dict[str, list[Piece]] = {}
-    placed = _choose_places(graph, rng)
+    placed, kin = _choose_places(graph, rng), siblings(graph)
+    for name, group in kin.items():
+        if rng.random() < 0.7:  # components of one reduction are placed together
+            placed.pop(name, None)
+            if group[0] in placed and placed[group[0]] not in group:
+                placed[name] = placed[group[0]]
     for name in names:
+        if any(other in nests for other in kin.get(name, ())) and rng.random() < 0.7:
+            continue  # the nest of one component holds for all
         if rng.random() < 0.75 or name in placed.values():
             nests[name] = random_nest(graph.stage(name), rng, name in placed)
             lines.append(LoopsLine(Ref(name), tuple(nests[name])))
     for name, target in placed.items():
-        loops = _loop_names(graph.stage(target), nests.get(target))
+        nest = next((nests[n] for n in (target, *kin.get(target, ())) if n in nests), None)
+        loops = _loop_names(graph.stage(target), nest)
         if loops:
             lines.append(PlaceLine((Ref(name),), Ref(target), rng.choice(loops)))
     loose = [n for n in names if n not in placed and n not in nests]
@@ -80,6 +89,9 @@ def random_nest(stage: Stage, rng: random.Random, placed: bool) -> list[Piece]:
         pool.sort(key=lambda p: (kinds[p[0]], rng.random()))  # spatial loops outside
     else:
         rng.shuffle(pool)
+    reductions = [k for k, (name, _) in enumerate(pool) if kinds[name]]
+    if reductions and rng.random() < 0.25:  # outermost, so that it may be parallel
+        pool.insert(0, pool.pop(rng.choice(reductions)))
     return _annotated(_in_order(pool), kinds, rng, placed, _ragged(stage))
 
 
@@ -118,7 +130,7 @@ def _annotated(
         inside = inside or kinds[name]
         if vector and k == len(pool) - 1:
             mark = "vectorize"
-        elif k < parallel and not kinds[name]:
+        elif k < parallel and (not kinds[name] or rng.random() < 0.8):
             mark = "parallel"
         elif name not in ragged and rng.random() < (0.5 if inside else 0.15):
             mark = "unroll"

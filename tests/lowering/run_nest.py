@@ -150,6 +150,19 @@ class _Machine:
                 return lambda: yes() if test() else no()
             case nest.Alloc(tensor=tensor):
                 return self._alloc(tensor)
+            case nest.Prefetch(tensor=tensor, indices=indices):
+                return self._prefetch(tensor, indices)
+
+    def _prefetch(self, tensor: Tensor, indices: tuple[Expr, ...]) -> Action:
+        """Reads nothing, but its indices are in bounds."""
+        where = [self.expr(index) for index in indices]
+
+        def fetch() -> None:
+            point = [int(index()) for index in where]
+            if any(not 0 <= p < n for p, n in zip(point, tensor.shape, strict=True)):
+                raise NestError(f"prefetch of {tensor.name}{point} outside {tensor.shape}")
+
+        return fetch
 
     @staticmethod
     def _sequence(actions: list[Action]) -> Action:
@@ -476,11 +489,18 @@ def _call(fn: str, dtype: DType) -> Callable[..., Any]:
             "popcount": lambda v: bin(int(v) & ((1 << bits) - 1)).count("1"),
         }
         return table[fn]
-    if fn == "erf":
+    if fn in ("erf", "fast_erf"):
         from scipy.special import erf
 
-        return erf
+        return lambda v: dtype.numpy.type(erf(v))
     if fn == "rsqrt":
         return lambda v: 1 / np.sqrt(v)
+    if fn == "nofma":
+        return lambda v: v
+    if fn == "fma":
+        from tests.property.naive import fused
+
+        return lambda a, b, c: dtype.numpy.type(fused(dtype, a, b, c))
     names = {"rne": "rint", "atan": "arctan", "atan2": "arctan2"}
+    fn = fn.removeprefix("fast_")
     return getattr(np, names.get(fn, fn))

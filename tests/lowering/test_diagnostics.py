@@ -31,6 +31,15 @@ ROWS = """kernel k[R=8, C=40](X: f32[R, C], n: s32[R]) -> (Y: f32[R, C], Z: f32[
   schedule for cpu { %s }
 }"""
 
+PAIRS = """kernel k[A=1000, B=8](X: f32[A, B]) -> (p: f32, q: f32, r: f32[A]) {
+  compute {
+    p = sum[a: A, b: B](X[a, b])
+    q = p / A
+    r[a] = max[b: B](X[a, b])
+  }
+  schedule for cpu { %s }
+}"""
+
 SEQ = """kernel k[T=4, D=8](x: f32[T, D]) -> (h: f32[T, D], z: f32[D]) {
   compute {
     g[t: T, d: D] = x[t, d] * 2
@@ -76,7 +85,10 @@ SCHEDULE = [
     (MATMUL, "loops acc (i by 8, i by 16, i, j, k)", "E412", "i by 16", "larger than 8", "1, 2, 4, 8"),
     (MATMUL, "loops acc (a = i, a = j, k)", "E413", "a = j", "two loops are called `a`", ""),
     (MATMUL, "loops acc (i, parallel j, k)", "E414", "parallel j", "inside a loop that is not parallel", "front"),
-    (MATMUL, "loops acc (parallel k, i, j)", "E414", "parallel k", "`k` is a reduction axis", "spatial"),
+    (PAIRS, "loops p (parallel a by 32, parallel b, a)", "E414", "parallel b", "`a0` is split already", "drop `parallel` from `b`"),
+    (PAIRS, "loops p (parallel a by 2, a, b)", "E414", "parallel a by 2", "500 chunks", "`parallel a by N` with N from 4 on"),
+    (PAIRS, "loops p (parallel a by 8, a, b) place q in p.a0", "E424", "q", "complete only behind its nest", "leave `q` unplaced"),
+    (ROWS, "loops mu.sum (parallel c, r) loops mu (r) place mu.sum in mu.r", "E414", "parallel c", "placed in another", "outermost loop"),
     (MATMUL, "loops acc (i, j, k) loops t (parallel i, j) place t in acc.i", "E414", "parallel i", "placed in another", "outermost loop"),
     (MATMUL, "loops acc (i, j, vectorize k by 4, k)", "E415", "vectorize k by 4", "further pieces", "innermost"),
     (MATMUL, "loops acc (vectorize j, i, k)", "E415", "vectorize j", "`k` is inside the vectorised loop", "to the end"),
@@ -175,6 +187,28 @@ def test_stages_between_producer_and_consumer_must_come_along():
     (diagnostic,) = lower(kernel, program, TARGET).diagnostics
     assert diagnostic.rule.code == "E421"
     assert "`a`" in diagnostic.message and "`s`" in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "message"),
+    [
+        ("place e in s.r", "E421", "`e`, which runs before it"),
+        ("loops s (c, r) place e in s.r", "E421", "`e`, which runs before it"),
+        ("loops s (parallel c by 8, r, c) place e in s.c0", "E421", "`e`, which runs before it"),
+    ],
+)
+def test_what_reads_an_outer_target_is_not_placed_in_its_producer(lines, code, message):
+    text = f"""kernel k[R=8, C=40](X: f32[R, C]) -> (Y: f32[R, C]) {{
+      compute {{
+        e[r: R, c: C] = exp(X[r, c])
+        s[r: R] = sum[c: C](e[r, c])
+        Y[r, c] = e[r, c] / s[r]
+      }}
+      schedule for cpu {{ loops e (r, c) loops Y (r, c) {lines} place Y in e.r }}
+    }}"""
+    kernel, program = load_text(text)
+    (diagnostic,) = lower(kernel, program, TARGET).diagnostics
+    assert diagnostic.rule.code == code and message in diagnostic.message
 
 
 def test_steps_that_make_too_many_copies():

@@ -61,6 +61,10 @@ class Materials(BaseModel):
     fixed: tuple[str, ...] = ()
 
 
+OTHER = "other"
+"""Folder of a recipe's second build."""
+
+
 class Recipe(BaseModel):
     """How to run what was built; stored as ``recipe.json`` in the folder.
 
@@ -72,6 +76,8 @@ class Recipe(BaseModel):
         wants_twin: `Runner.bind` is to be given the twin of the constants it is given.
         scored: False takes this build out of ``best`` though the baseline may be it.
         options: for the runner alone.
+        other: another build of the same baseline, in the folder ``OTHER`` beside this one, that
+            takes its place when this one's result turns out wrong.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -84,6 +90,7 @@ class Recipe(BaseModel):
     wants_twin: bool = False
     scored: bool | None = None
     options: dict[str, Any] = {}
+    other: Recipe | None = None
 
 
 @dataclass(frozen=True, slots=True)

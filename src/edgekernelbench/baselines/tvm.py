@@ -4,7 +4,9 @@ The very rules, lowering and code generator that a kernel without schedule and m
 so a bare restatement of the task is worth about 1 and no more. There may be two statements to
 start from: the ONNX twin as the compiler imports it, and the canonical program. An import may
 carry transpositions that the rules leave in place, so where there are both, both are built and the
-faster one is the baseline; which one it is, and by how much, is in the recipe.
+faster one is the baseline; which one it is, and by how much, is in the recipe. The slower one is
+kept: an import may also compute in a lower precision than the task allows, which only the judge of
+its results can tell.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from edgekernelbench.baselines import programs, trial, twins
-from edgekernelbench.baselines.base import Materials, Recipe, Unavailable
+from edgekernelbench.baselines.base import OTHER, Materials, Recipe, Unavailable
 from edgekernelbench.targets.model import Target
 
 RULES = "default CPU rules"
@@ -39,7 +41,7 @@ class TvmBaseline:
 
     name = "tvm"
     scored = True
-    version = 3
+    version = 4
 
     def available(self, materials: Materials, target: Target) -> str | None:
         if target.backend != "llvm":
@@ -53,6 +55,7 @@ class TvmBaseline:
         canonical = _from_canonical(materials, target, folder / "canonical")
         if isinstance(twin, Unavailable) and isinstance(canonical, Unavailable):
             return Unavailable(f"{twin.reason}; {canonical.reason}")
+        other = None
         if isinstance(twin, Unavailable):
             assert isinstance(canonical, _Build)
             chosen = replace(canonical, notes=(f"{TWIN}: {twin.reason}",))
@@ -60,17 +63,23 @@ class TvmBaseline:
             chosen = replace(twin, notes=(f"{CANONICAL}: {canonical.reason}",))
         else:
             chosen = _faster(twin, canonical, materials, target)
+            other = canonical if chosen.source == TWIN else twin
+            other.folder.rename(folder / OTHER)
         for file in sorted(chosen.folder.iterdir()):
             file.rename(folder / file.name)
         for built in ("twin", "canonical"):
             shutil.rmtree(folder / built, ignore_errors=True)
+        return self._recipe(chosen, other)
+
+    def _recipe(self, build: _Build, other: _Build | None) -> Recipe:
         return Recipe(
             baseline=self.name,
             kind="tvm-library",
-            route=_route(chosen),
-            notes=chosen.notes,
-            wants_twin=chosen.source == TWIN,
-            options=chosen.options,
+            route=_route(build),
+            notes=build.notes,
+            wants_twin=build.source == TWIN,
+            options=build.options,
+            other=None if other is None else self._recipe(other, None),
         )
 
 

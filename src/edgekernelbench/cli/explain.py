@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
+from rich.progress import Progress
 from rich.table import Table
 
 from edgekernelbench.analysis.explain import Explanation
@@ -10,18 +13,40 @@ from edgekernelbench.cli.common import (
     JsonOption,
     KernelArgument,
     TargetOption,
+    err,
     microseconds,
     out,
     print_json,
     quantity,
     read_kernel,
 )
+from edgekernelbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgekernelbench.runs.interaction import Interaction
 
 
 def explain(
-    kernel: KernelArgument, target: TargetOption = "llvm", json: JsonOption = False
+    kernel: KernelArgument,
+    target: TargetOption = "llvm",
+    between: Annotated[
+        bool,
+        typer.Option(
+            "--interaction", help="Measure the kernel, and each of its stages alone (--workload)."
+        ),
+    ] = False,
+    workload: Annotated[
+        str | None, typer.Option("--workload", help="Which task it is for, with --interaction.")
+    ] = None,
+    evaluations: Annotated[
+        int, typer.Option("--evaluations", min=1, help="Measurements of the tuner for each stage.")
+    ] = 8,
+    json: JsonOption = False,
 ) -> None:
     """Show what a kernel becomes on a target, without running it."""
+    if between or workload is not None:
+        _interaction(kernel, target, between, workload, evaluations, json)
+        return
     from edgekernelbench.analysis.explain import explain as compute
     from edgekernelbench.ir.check import check_text
     from edgekernelbench.ir.diagnostics import render
@@ -50,6 +75,66 @@ def explain(
         print_json({"ok": True, **result.model_dump(mode="json")})
     else:
         _print(result)
+
+
+def _interaction(
+    kernel: str, target: str, between: bool, workload: str | None, evaluations: int, json: bool
+) -> None:
+    from edgekernelbench.evaluator import Evaluator
+    from edgekernelbench.runs.interaction import interaction
+    from edgekernelbench.suite.find import find_workload
+    from edgekernelbench.targets.registry import find_target
+
+    if workload is None or not between:
+        raise UsageError(
+            "stages are measured on the inputs of a task",
+            "give both --interaction and --workload NAME",
+        )
+    text, task = read_kernel(kernel), find_workload(workload)
+    with (
+        Evaluator(find_target(target)) as evaluator,
+        Progress(console=err, transient=True) as bar,
+    ):
+        shown = bar.add_task("measuring stages", total=None)
+        result = interaction(
+            text,
+            task,
+            evaluator,
+            evaluations,
+            lambda done, total: bar.update(shown, completed=done, total=total),
+        )
+    if json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        _print_interaction(result)
+
+
+def _print_interaction(result: Interaction) -> None:
+    table = Table(title=f"{result.workload}: stages alone, each at its best", title_justify="left")
+    for column in ("stages", "time", "95 %", "under"):
+        table.add_column(column)
+    for unit in result.units:
+        name = ", ".join(unit.stages)
+        if unit.median_us is None or unit.low_us is None or unit.high_us is None:
+            table.add_row(name, "-", "-", unit.message)
+            continue
+        interval = f"{microseconds(unit.low_us)} .. {microseconds(unit.high_us)}"
+        table.add_row(name, microseconds(unit.median_us), interval, unit.way)
+    out.print(table)
+    low, high = microseconds(result.whole_low_us), microseconds(result.whole_high_us)
+    out.print(f"whole kernel   {microseconds(result.whole_us)}  [{low} .. {high}]", markup=False)
+    out.print(f"empty call     {microseconds(result.overhead_us)}")
+    if result.sum_us is None or result.gain is None or result.spread is None:
+        out.print("sum of stages  unknown while one of them has no time")
+        return
+    calls = f"with one empty call instead of {len(result.units)}"
+    out.print(f"sum of stages  {microseconds(result.sum_us)}, {calls}")
+    says = "gain" if result.gain >= 1 else "lose"
+    out.print(
+        f"sum / whole    {result.gain:.2f}  [{result.spread[0]:.2f} .. {result.spread[1]:.2f}]: "
+        f"decisions across stages {says}",
+        markup=False,
+    )
 
 
 def _print(result: Explanation) -> None:

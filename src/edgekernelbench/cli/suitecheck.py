@@ -79,9 +79,9 @@ def check(
                 file.flush()
             for finding in outcome.findings:
                 broken.append(_told(outcome.workload, finding.rule, finding.message))
-    used = classes(kept, {w.id: w for w in chosen})
+    used = classes(kept, {w.id: w for w in (*find_subset("all"), *chosen)})
     for use in used:
-        applied["class"] += 1
+        applied["class"] += use.whole
         if use.too_wide:
             worst = f"no executor needs more than {max(use.errors):.2g} of the allowed error"
             broken.append(_told(use.tolerance, "class", worst))

@@ -101,11 +101,13 @@ class Match:
             limit = self._evaluator.settings.baseline_compile_s
             self._multiply(rival.contestant, entrant, limit)
         except (Failure, WrongResult) as error:
-            self._dropped(entrant, error)
+            if self._dropped(entrant, error) and self._session.rivals.bind(rival, self._pool):
+                return self._enter(rival)
             return None
         return entrant
 
-    def _dropped(self, entrant: Entrant, error: Exception) -> None:
+    def _dropped(self, entrant: Entrant, error: Exception) -> bool:
+        """Takes a baseline out; whether another build of it may come in."""
         name = next(n for n, e in self._entrants.items() if e is entrant)
         del self._entrants[name]
         rival = next(r for r in self._session.rivals.all if r.name == name)
@@ -113,6 +115,7 @@ class Match:
             raise error
         status = "wrong_result" if isinstance(error, WrongResult) else "failed"
         rival.fails(status, str(error))
+        return status == "wrong_result" and rival.gives_way(str(error))
 
     # ------------------------------------------------------------ figures
     def performance(self) -> Performance:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgekernelbench.baselines.base import Materials, Unavailable
+from edgekernelbench.baselines.base import OTHER, Materials, Recipe, Unavailable
 from edgekernelbench.baselines.registry import load_baseline
 from edgekernelbench.evaluator.contestant import Failure, Program
 from edgekernelbench.evaluator.forkserver import ChildLost
@@ -29,6 +31,8 @@ class Rival:
         contestant: there once it is built.
         status, message: why there is no number, as far as that is known.
         lasting: the reason will not go away in this session.
+        other: route of the build that takes over when this one's result is wrong, and what makes
+            it; None if there is none (any more).
     """
 
     name: str
@@ -40,6 +44,17 @@ class Rival:
     message: str = ""
     lasting: bool = False
     tries: int = 0
+    other: tuple[str, Callable[[], Replicas]] | None = None
+
+    def gives_way(self, message: str) -> bool:
+        """After a wrong result: whether another build of the same baseline takes over."""
+        if self.other is None or self.contestant is None:
+            return False
+        self.contestant.close()
+        self.notes = (*self.notes, f"not {self.route}: {message}"[:1000])
+        self.route, make = self.other
+        self.contestant, self.other = make(), None
+        return True
 
     def fails(self, status: BaselineStatus, message: str, lasting: bool = False) -> None:
         self.status, self.message, self.lasting = status, message[:1000], lasting
@@ -73,7 +88,7 @@ class Rivals:
         for rival in self.all:
             if rival.contestant is None and not rival.lasting:
                 self._build(rival)
-            if rival.contestant is not None and self._bind(rival, pool):
+            if rival.contestant is not None and self.bind(rival, pool):
                 yield rival
 
     def _build(self, rival: Rival) -> None:
@@ -97,17 +112,24 @@ class Rivals:
         if isinstance(built, Unavailable):
             rival.fails("unavailable", built.reason, lasting=True)
             return
-        recipe = built.recipe
-        plug = self._evaluator.machinery.runners[recipe.kind]
-        twin = self._materials.twin is not None and recipe.wants_twin
-        cores = self._evaluator.cores
-        program = Program(built.folder, plug, recipe.options, cores, wants_twin=twin)
+        recipe, name = built.recipe, rival.name
         rival.route, rival.notes = recipe.route, recipe.notes
         rival.scored = rival.scored and recipe.scored is not False
-        name, task = rival.name, self._task
-        rival.contestant = Replicas(lambda: self._evaluator.contestant(name, program, task))
+        rival.contestant = self._replicas(name, recipe, built.folder)
+        other = recipe.other
+        if other is not None:
+            make = functools.partial(self._replicas, name, other, built.folder / OTHER)
+            rival.other = other.route, make
 
-    def _bind(self, rival: Rival, pool: Pool) -> bool:
+    def _replicas(self, name: str, recipe: Recipe, folder: Path) -> Replicas:
+        assert self._materials is not None
+        plug = self._evaluator.machinery.runners[recipe.kind]
+        twin = self._materials.twin is not None and recipe.wants_twin
+        program = Program(folder, plug, recipe.options, self._evaluator.cores, wants_twin=twin)
+        return Replicas(lambda: self._evaluator.contestant(name, program, self._task))
+
+    def bind(self, rival: Rival, pool: Pool) -> bool:
+        """Gives a built one the inputs of ``pool``; whether that went well."""
         assert rival.contestant is not None
         try:
             limit = self._evaluator.settings.baseline_compile_s

@@ -193,7 +193,7 @@ class Meter:
         self,
         candidate: Entrant,
         others: Sequence[Entrant],
-        failed: Callable[[Entrant, Exception], None],
+        failed: Callable[[Entrant, Exception], object],
     ) -> None:
         """Measures all until the candidate's interval is narrow enough or time is up.
 

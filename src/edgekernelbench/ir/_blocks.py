@@ -16,8 +16,9 @@ NOTHING = Tok("none", "", 0, 0)
 
 _ASSIGN = frozenset({"=", "+=", "-=", "*=", "/=", ":=", "=="})
 _LEADING = frozenset({"seq", "each", "let", "def", "template"})
-_LINES = frozenset({"loops", "place", "inline", "layout"})
-_CONTINUES = word_set("= , ( [ : + - * / // % ** << >> & | ^ ~ .. -> in by and or not")
+_TITLES = frozenset({"kernel", "table", "combiner"})
+_LINES = frozenset({"loops", "place", "inline", "option", "layout", "cache", "prefetch"})
+_CONTINUES = word_set("= , ( [ : + - * / // % ** << >> & | ^ ~ .. -> in by ahead and or not")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +115,14 @@ class Structure:
             return after.text == "{"
         if token.text in ("schedule", "memory"):
             return after.text in ("for", "{") or self.text(i + 2) == "{"
-        if (token.text in ("kernel", "table") or token.text in _LINES) and after.kind == "word":
+        if (token.text in _TITLES or token.text in _LINES) and after.kind == "word":
             return True
         return self._left_side(i)
 
-    def _left_side(self, i: int) -> bool:
-        """Whether a left side `a =`, `a: f32 =`, `a[...] =`, `a, b =` stands here."""
-        if self.text(i - 1) == ",":
+    def _left_side(self, i: int, further: bool = False) -> bool:
+        """Whether a left side `a =`, `a: f32 =`, `a[...] =`, `a, b =`, `a[...], b[...] =` stands
+        here; ``further`` for one behind a comma."""
+        if self.text(i - 1) == "," and not further:
             return False
         after = self.text(i + 1)
         if after in _ASSIGN:
@@ -131,6 +133,8 @@ class Structure:
             close = self.match.get(i + 1)
             while close is not None and self.text(close + 1) == "[":
                 close = self.match.get(close + 1)
+            if close is not None and self.text(close + 1) == ",":
+                return self.token(close + 2).kind == "word" and self._left_side(close + 2, True)
             if close is not None:
                 return self.text(close + 1) in _ASSIGN
             return self._assigns_on_line(i)

@@ -80,6 +80,10 @@ def _token(children: Children, *types: str) -> Token | None:
     return next((c for c in children if isinstance(c, Token) and c.type in types), None)
 
 
+def _is(child: Any, kind: str) -> bool:
+    return isinstance(child, Token) and child.type == kind
+
+
 def _group(children: Children, index: int) -> tuple[Any, ...]:
     """Items of the group at an index, or nothing where another child stands."""
     child = children[index]
@@ -115,9 +119,14 @@ class Builder:
 
     def reduction(self, c: Children) -> s.Reduction:
         axes = tuple(x for x in c if isinstance(x, s.RangeAxis))
-        rest = [x for x in _nodes(c) if not isinstance(x, s.RangeAxis)]
-        where = rest[0] if len(rest) == 2 else None
-        return s.Reduction(str(c[0]), axes, where, rest[-1], _span(c))
+        keyword = next((k for k, x in enumerate(c) if _is(x, "WHERE")), None)
+        opening = max(k for k, x in enumerate(c) if _is(x, "LPAR"))
+        where = None if keyword is None else c[keyword + 1]
+        items = _nodes(c[opening:])
+        if len(items) == 1 and not _is(c[-2], "COMMA"):
+            return s.Reduction(str(c[0]), axes, where, items[0], _span(c))
+        body = s.TupleExpr(items, _span(c[opening:]))
+        return s.Reduction(str(c[0]), axes, where, body, _span(c))
 
     def unary(self, c: Children) -> s.Unary:
         return s.Unary(str(c[0]), c[1], _span(c))  # type: ignore[arg-type]
@@ -157,18 +166,22 @@ class Builder:
         return s.LeftAxis(str(c[0]), c[2] if len(c) == 3 else None, _span(c))
 
     def stage(self, c: Children) -> s.StageStmt:
+        left = c[0]
+        return s.StageStmt((left.name,), left.dtype, left.axes, c[-1], _span(c), left.span)
+
+    def left(self, c: Children) -> s.Left:
+        dtype = _token(c, "DTYPE")
         axes = tuple(x for x in c if isinstance(x, s.LeftAxis))
-        return self._stage(c, (str(c[0]),), axes)
+        return s.Left(str(c[0]), DType(str(dtype)) if dtype else None, axes, _at(c[0]))
+
+    def tuple_stage(self, c: Children) -> s.TupleStmt:
+        *lefts, value = _nodes(c)
+        return s.TupleStmt(tuple(lefts), value, _span(c))
 
     def bind(self, c: Children) -> s.StageStmt:
-        return self._stage(c, tuple(map(str, _names(c))), None)
-
-    def _stage(
-        self, c: Children, targets: tuple[str, ...], axes: tuple[s.LeftAxis, ...] | None
-    ) -> s.StageStmt:
-        dtype = _token(c, "DTYPE")
+        targets, dtype = tuple(map(str, _names(c))), _token(c, "DTYPE")
         return s.StageStmt(
-            targets, DType(str(dtype)) if dtype else None, axes, c[-1], _span(c), _at(c[0])
+            targets, DType(str(dtype)) if dtype else None, None, c[-1], _span(c), _at(c[0])
         )
 
     def loop_head(self, c: Children) -> _Group:
@@ -189,6 +202,22 @@ class Builder:
 
     def defn(self, c: Children) -> s.DefStmt:
         return s.DefStmt(str(c[1]), _group(c, 3), c[-1], _span(c))
+
+    def side(self, c: Children) -> _Group:
+        return _Group(_group(c, 1) if len(c) > 1 else (str(c[0]),), _span(c))
+
+    def combiner(self, c: Children) -> s.CombinerStmt:
+        left, right = (x.items for x in c if isinstance(x, _Group))
+        keyword = next(k for k, x in enumerate(c) if _is(x, "INIT"))
+        return s.CombinerStmt(str(c[1]), left, right, c[keyword + 1], c[-1], _span(c))
+
+    def neutral(self, c: Children) -> s.Expr:
+        if _is(c[0], "LPAR"):
+            items = _nodes(c)
+            plain = len(items) == 1 and not _is(c[-2], "COMMA")
+            return replace(items[0], span=_span(c)) if plain else s.TupleExpr(items, _span(c))
+        value = self.name(c[-1:]) if _is(c[-1], "NAME") else self.number(c[-1:])
+        return s.Unary("-", value, _span(c)) if len(c) == 2 else value
 
     def template_head(self, c: Children) -> _Group:
         if len(c) == 1:
@@ -215,9 +244,27 @@ class Builder:
         return s.LoopsLine(c[1], tuple(x for x in c if isinstance(x, s.Piece)), _span(c))
 
     def place(self, c: Children) -> s.PlaceLine:
+        return s.PlaceLine(_nodes(c), *self._loop_of(c), _span(c))
+
+    def _loop_of(self, c: Children) -> tuple[s.Ref, str]:
+        """Stage and loop of ``in S.k0``."""
         *target, loop = _names(c)
         ref = s.Ref(".".join(map(str, target)), Span(_start(target[0]), _end(target[-1])))
-        return s.PlaceLine(_nodes(c), ref, str(loop), _span(c))
+        return ref, str(loop)
+
+    def cached(self, c: Children) -> s.Cached:
+        dtype = _token(c, "DTYPE")
+        return s.Cached(c[0], DType(str(dtype)) if dtype else None, _span(c))
+
+    def cache(self, c: Children) -> s.CacheLine:
+        return s.CacheLine(_nodes(c), *self._loop_of(c), _span(c))
+
+    def prefetch(self, c: Children) -> s.PrefetchLine:
+        *tensors, ahead = _nodes(c)
+        return s.PrefetchLine(tuple(tensors), *self._loop_of(c), ahead, _span(c))
+
+    def option(self, c: Children) -> s.OptionLine:
+        return s.OptionLine(str(c[1]), c[2], _span(c))
 
     def inline(self, c: Children) -> s.InlineLine:
         return s.InlineLine(_nodes(c), _span(c))

@@ -81,7 +81,7 @@ def _defined(file: File) -> set[str]:
     stack: list[Any] = [*file.prelude, *file.sections]
     while stack:
         node = stack.pop()
-        if isinstance(node, s.DefStmt | s.TemplateStmt):
+        if isinstance(node, s.DefStmt | s.CombinerStmt | s.TemplateStmt):
             out.add(node.name)
         if isinstance(node, s.ComputeLayer | s.LoopStmt | s.TemplateStmt):
             stack += node.body

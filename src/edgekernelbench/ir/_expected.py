@@ -14,7 +14,7 @@ _OPERATORS = words.word_set(
     "OR AND EQ NE LE GE LT GT VBAR CARET AMP SHL SHR PLUS MINUS STAR SLASH DSLASH PERCENT DSTAR IF"
     " LSQB LPAR"
 )
-_STATEMENTS = words.word_set("SEQ EACH LET DEF TEMPLATE TABLE NAME SEMI KERNEL")
+_STATEMENTS = words.word_set("SEQ EACH LET DEF TEMPLATE TABLE COMBINER NAME SEMI KERNEL")
 _NAMED = {
     "NAME": "a name",
     "DTYPE": "a dtype",
@@ -28,11 +28,15 @@ _FORMS: dict[str, str] = {
     "let": "let a = expr",
     "table": "table G: f32[2, 2] = [[1, 0], [0.5, -1]]",
     "def": "def f(a, b) = expr",
+    "combiner": "combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)",
     "template": "template f(x, w) -> (y) { ... }",
     "loops": "loops S (parallel i by 8, j by 32, k, unroll i, vectorize j)",
     "place": "place A, B in S.j0",
     "inline": "inline A, B",
+    "option": "option parallel_order cyclic",
     "layout": "layout T [k, j] -> [j // 32, k, j % 32]",
+    "cache": "cache T in S.k0",
+    "prefetch": "prefetch T in S.k0 ahead 4",
     "schedule": "schedule for cpu { ... }",
     "memory": "memory for cpu { ... }",
     "compute": "compute { ... }",
@@ -40,7 +44,7 @@ _FORMS: dict[str, str] = {
 _LAYER_FORMS: dict[str, tuple[str, ...]] = {
     "compute": ("name[i: M, j: N] = expr",),
     "schedule": (_FORMS["loops"], _FORMS["place"]),
-    "memory": (_FORMS["layout"],),
+    "memory": (_FORMS["layout"], _FORMS["cache"]),
     "header": ("kernel name[M=4, N=8](x: f32[M, N], w: const f32[N]) -> (y: f32[M]) { ... }",),
     "top": ("kernel name[M=4](x: f32[M]) -> (y: f32[M]) { compute { ... } }",),
     "kernel": ("compute { ... }", "schedule for cpu { ... }", "memory for cpu { ... }"),
@@ -117,7 +121,8 @@ def _form(place: Place) -> tuple[str, ...]:
     """The shape of the construct that was begun."""
     if place.layer == "compute" and place.after_equals():
         return ()
-    form = _FORMS.get(place.text(place.start))
-    if form is not None and (place.layer != "compute" or place.text(place.start) in words.RESERVED):
+    first = place.text(place.start)
+    form = _FORMS.get(first)
+    if form is not None and (place.layer != "compute" or first in {*words.RESERVED, "combiner"}):
         return (f"write `{form}`",)
     return tuple(f"write `{form}`" for form in _LAYER_FORMS[place.layer])

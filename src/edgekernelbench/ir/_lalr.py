@@ -22,7 +22,7 @@ from edgekernelbench.ir.words import DTYPES, RESERVED
 if TYPE_CHECKING:
     from lark import Lark
 
-_BEFORE_NAME = frozenset({"kernel", "table"})
+_BEFORE_NAME = frozenset({"kernel", "table", "combiner"})
 _KINDS = {"int": "INT", "float": "FLOAT", "end": "$END"}
 
 
@@ -59,7 +59,11 @@ def _terminals() -> dict[str, str]:
     """Terminal of each fixed spelling, keywords and signs alike."""
     from lark.lexer import PatternStr
 
-    out = dict.fromkeys(DTYPES, "DTYPE") | {"kernel": "KERNEL", "table": "TABLE"}
+    out = dict.fromkeys(DTYPES, "DTYPE") | {
+        "kernel": "KERNEL",
+        "table": "TABLE",
+        "combiner": "COMBINER",
+    }
     for terminal in _lark().terminals:
         if isinstance(terminal.pattern, PatternStr):
             out[terminal.pattern.value] = terminal.name

@@ -38,7 +38,8 @@ RESERVED = Rule("E132", "reserved words cannot be names")
 # ---- statements of the compute layer
 STATEMENT = Rule(
     "E140",
-    "the compute layer consists of stages, `seq`, `each`, `let`, `table`, `def` and `template`",
+    "the compute layer consists of stages, `seq`, `each`, `let`, `table`, `def`, `template`, "
+    "`combiner`",
 )
 WRITE_ONCE = Rule("E141", "a stage defines its whole tensor at once with `=`; nothing is updated")
 LOOP = Rule(
@@ -55,8 +56,8 @@ BLOCK = Rule("E154", "a block reads `{ let a = ...  return expr }`")
 NO_PYTHON = Rule("E155", "there are no attributes, lambdas, keyword arguments or slices")
 
 # ---- schedule and memory
-SCHEDULE = Rule("E160", "a schedule consists of `loops`, `place` and `inline` lines")
-MEMORY = Rule("E161", "a memory layer consists of `layout` lines")
+SCHEDULE = Rule("E160", "a schedule consists of `loops`, `place`, `inline` and `option` lines")
+MEMORY = Rule("E161", "a memory layer consists of `layout`, `cache` and `prefetch` lines")
 HOLE = Rule("E162", "`?{a, b}` stands only for integers of schedule and memory layers")
 
 SYNTAX = Rule("E190", "the text follows the grammar of the kernel language")

@@ -7,6 +7,9 @@ are widened: `Load.dtype` is ``tensor.dtype.widened``).
 
 Meaning of the parts that could be read two ways:
 
+- Every float operation rounds to its dtype, f16 too; a product may be fused into the addition or
+  subtraction that uses it and then does not, except where `nofma` stands between them or the sum
+  becomes an integer.
 - `Select` evaluates one branch; reads of the other need not be in range.
 - `Cast` to an integer from a float truncates and saturates (NaN becomes 0); from an integer it
   wraps; from anything to bool it compares with zero.
@@ -29,6 +32,15 @@ import numpy as np
 
 from edgekernelbench.ir.diagnostics import NO_SPAN, Span
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.ir.operations import BOOL_OPS as BOOL_OPS
+from edgekernelbench.ir.operations import COMPARE_OPS as COMPARE_OPS
+from edgekernelbench.ir.operations import INTRINSICS as INTRINSICS
+from edgekernelbench.ir.operations import REDUCE_OPS as REDUCE_OPS
+from edgekernelbench.ir.operations import ArithOp as ArithOp
+from edgekernelbench.ir.operations import CompareOp as CompareOp
+from edgekernelbench.ir.operations import ReduceOp as ReduceOp
+from edgekernelbench.ir.operations import UnaryOp as UnaryOp
+from edgekernelbench.ir.operations import identity as identity
 
 
 def _span() -> Span:
@@ -99,23 +111,6 @@ class Load:
     @property
     def dtype(self) -> DType:
         return self.tensor.dtype.widened
-
-
-UnaryOp = Literal["neg", "not", "inv"]
-ArithOp = Literal[
-    "add", "sub", "mul", "div", "fdiv", "mod", "pow", "min", "max",
-    "shl", "shr", "bitand", "bitor", "bitxor", "and", "or",
-]  # fmt: skip
-CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
-COMPARE_OPS: frozenset[str] = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-BOOL_OPS: frozenset[str] = frozenset(("and", "or"))
-
-# One-argument intrinsics unless said otherwise. All but abs, sign and popcount take floats only.
-INTRINSICS: dict[str, int] = {
-    "abs": 1, "sign": 1, "floor": 1, "ceil": 1, "trunc": 1, "rne": 1, "sqrt": 1, "rsqrt": 1,
-    "exp": 1, "exp2": 1, "log": 1, "log2": 1, "sin": 1, "cos": 1, "tan": 1, "tanh": 1, "erf": 1,
-    "atan": 1, "atan2": 2, "popcount": 1,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +186,39 @@ class ReduceAxis:
         )
 
 
-ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"]
-REDUCE_OPS: tuple[ReduceOp, ...] = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
+@dataclass(frozen=True, slots=True)
+class Combiner:
+    """How two partial results of a reduction of the author's own become one.
+
+    `verify` has tested that it is associative and commutative, and that ``init`` changes nothing.
+
+    Attributes:
+        left, right: the components of the two partial results.
+        lets: bound in order, each may use the components and the earlier ones.
+        results: the components of what comes out; they have the dtypes of ``left``. Nothing but
+            components, lets and constants is read here.
+        init: the components of an empty reduction.
+    """
+
+    name: str
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    lets: tuple[tuple[Var, Expr], ...]
+    results: tuple[Expr, ...]
+    init: tuple[Const, ...]
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return (*(value for _, value in self.lets), *self.results)
 
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A reduction. ``dtype`` is the result's (s32 for argmax); the body has the compared dtype."""
+    """A reduction. ``dtype`` is the result's (s32 for argmax); the body has the compared dtype.
+
+    With ``combine`` an element is the tuple ``items``, and the value is component ``part`` of the
+    tuple that ``combiner`` makes of all elements.
+    """
 
     op: ReduceOp
     axes: tuple[ReduceAxis, ...]
@@ -205,6 +226,19 @@ class Reduce:
     body: Expr
     dtype: DType
     span: Span = _span()
+    combiner: Combiner | None = None
+    part: int = 0
+    more: tuple[Expr, ...] = ()
+
+    @property
+    def items(self) -> tuple[Expr, ...]:
+        """The components of one element."""
+        return (self.body, *self.more)
+
+    @property
+    def label(self) -> str:
+        """The operation as the author calls it."""
+        return self.op if self.combiner is None else self.combiner.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +352,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (expr.cond, expr.then, expr.other)
         case Reduce():
             bounds = tuple(b for axis in expr.axes for b in (axis.lo, axis.hi))
-            return (*bounds, *(() if expr.where is None else (expr.where,)), expr.body)
+            return (*bounds, *(() if expr.where is None else (expr.where,)), *expr.items)
         case Block():
             return (*(value for _, value in expr.lets), expr.result)
         case _:
@@ -351,18 +385,3 @@ def unique_nodes(expr: Expr) -> list[Expr]:
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(children(node)))
     return order
-
-
-def identity(op: ReduceOp, dtype: DType) -> int | float | bool:
-    """The value of an empty reduction, for the dtype of the body (argmax: see `Reduce`)."""
-    if op in ("any", "all"):
-        return op == "all"
-    if op in ("sum", "prod"):
-        value = 0 if op == "sum" else 1
-        return float(value) if dtype.is_float else value
-    if op in ("argmax", "argmin"):
-        return -1
-    if dtype.is_float:
-        return float("-inf") if op == "max" else float("inf")
-    low, high = dtype.int_range
-    return low if op == "max" else high

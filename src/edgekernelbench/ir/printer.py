@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from edgekernelbench.ir import surface as s
+from edgekernelbench.ir.dtypes import DType
 
 _WIDTH = 100
 _INDENT = "  "
@@ -97,6 +98,13 @@ def _statement(stmt: s.Stmt, depth: int) -> list[str]:
     match stmt:
         case s.StageStmt():
             return [f"{pad}{_left(stmt)} = {_expr(stmt.value, _IF, depth)}"]
+        case s.TupleStmt():
+            lefts = ", ".join(_tensor(x.name, x.dtype, x.axes) for x in stmt.lefts)
+            return [f"{pad}{lefts} = {_expr(stmt.value, _IF, depth)}"]
+        case s.CombinerStmt():
+            sides = f"{_side(stmt.left)}, {_side(stmt.right)}"
+            head = f"combiner {stmt.name}({sides}) init {_neutral(stmt.init, depth)}"
+            return [f"{pad}{head} = {_expr(stmt.body, _IF, depth)}"]
         case s.LetStmt():
             return [f"{pad}let {stmt.name} = {_expr(stmt.value, _IF, depth)}"]
         case s.TableStmt():
@@ -115,12 +123,26 @@ def _statement(stmt: s.Stmt, depth: int) -> list[str]:
 
 
 def _left(stmt: s.StageStmt) -> str:
-    names = ", ".join(stmt.targets)
-    dtype = f": {stmt.dtype.value}" if stmt.dtype else ""
-    if stmt.axes is None:
-        return names + dtype
-    axes = ", ".join(a.name if a.extent is None else _axis_of(a) for a in stmt.axes)
-    return f"{names}{dtype}[{axes}]"
+    return _tensor(", ".join(stmt.targets), stmt.dtype, stmt.axes)
+
+
+def _tensor(name: str, dtype: DType | None, axes: tuple[s.LeftAxis, ...] | None) -> str:
+    head = f"{name}: {dtype.value}" if dtype else name
+    if axes is None:
+        return head
+    items = ", ".join(a.name if a.extent is None else _axis_of(a) for a in axes)
+    return f"{head}[{items}]"
+
+
+def _neutral(init: s.Expr, depth: int) -> str:
+    text = _expr(init, _IF, depth)
+    value = init.arg if isinstance(init, s.Unary) and init.op == "-" else init
+    bare = isinstance(value, s.Num | s.Name) or isinstance(init, s.TupleExpr)
+    return text if bare else f"({text})"
+
+
+def _side(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
 def _axis_of(axis: s.LeftAxis) -> str:
@@ -150,6 +172,19 @@ def _line(line: s.ScheduleLine | s.MemoryLine) -> str:
         case s.LayoutLine():
             axes = ", ".join(line.axes)
             return f"layout {line.tensor.name} [{axes}] -> [{_list(line.target)}]"
+        case s.CacheLine():
+            tensors = ", ".join(map(_cached, line.tensors))
+            return f"cache {tensors} in {line.target.name}.{line.loop}"
+        case s.PrefetchLine():
+            tensors = ", ".join(ref.name for ref in line.tensors)
+            where = f"{line.target.name}.{line.loop}"
+            return f"prefetch {tensors} in {where} ahead {_expr(line.ahead)}"
+        case s.OptionLine():
+            return f"option {line.name} {_expr(line.value)}"
+
+
+def _cached(item: s.Cached) -> str:
+    return item.tensor.name + (f": {item.dtype.value}" if item.dtype else "")
 
 
 def _piece(piece: s.Piece) -> str:
@@ -217,7 +252,9 @@ def _atom(expr: s.Expr, depth: int) -> str:
         case s.Reduction():
             where = f" where {_expr(expr.where, _IF, depth)}" if expr.where is not None else ""
             axes = ", ".join(_axis(a, depth) for a in expr.axes)
-            return f"{expr.op}[{axes}{where}]({_expr(expr.body, _IF, depth)})"
+            body = _expr(expr.body, _IF, depth)
+            plain = isinstance(expr.body, s.TupleExpr)
+            return f"{expr.op}[{axes}{where}]" + (body if plain else f"({body})")
         case s.TupleExpr():
             comma = "," if len(expr.items) == 1 else ""
             return f"({_list(expr.items, depth)}{comma})"

@@ -77,13 +77,14 @@ def _plain_names(program: core.Program) -> dict[str, str]:
 class _Writer:
     names: Mapping[str, str]
     scope: dict[int, str] = field(default_factory=dict)
+    combiners: dict[str, s.CombinerStmt] = field(default_factory=dict)
 
     def file(self, program: core.Program) -> Restated:
         tables: list[s.Stmt] = [self._table(table) for table in program.tables]
         body = (*tables, *self._nodes(program.body))
         name = re.sub(r"\W", "_", program.name, flags=re.ASCII)
         kernel = s.Kernel(
-            (),
+            tuple(self.combiners.values()),
             name if re.match(r"[A-Za-z]", name) and name not in _TAKEN else f"k_{name}",
             (),
             tuple(self._param(t) for t in program.inputs),
@@ -189,7 +190,39 @@ class _Writer:
                 for axis in expr.axes
             )
             where = None if expr.where is None else self.expr(expr.where)
-            return s.Reduction(expr.op, axes, where, self.expr(expr.body))
+            if expr.combiner is None:
+                return s.Reduction(expr.op, axes, where, self.expr(expr.body))
+            name = self._combiner(expr.combiner)
+            items = self._all(expr.items)
+            body = items[0] if len(items) == 1 else s.TupleExpr(items)
+            made = s.Reduction(name, axes, where, body)
+        return made if len(items) == 1 else _component(made, len(items), expr.part)
+
+    def _combiner(self, combiner: core.Combiner) -> str:
+        """The name of a combiner, which is defined in front of the kernel when it is first met."""
+        outside, self.scope = self.scope, {}  # it sees nothing of what is around it
+        letters = tuple(f"c{n}" for n in range(2 * len(combiner.left)))
+        with _Bound(self, [*combiner.left, *combiner.right], letters):
+            left, right = (
+                tuple(self.scope[var.uid] for var in side)
+                for side in (combiner.left, combiner.right)
+            )
+            init = _tupled([_number(c.value) for c in combiner.init])
+            with _Bound(self, [v for v, _ in combiner.lets], tuple(f"v{n}" for n in range(10))):
+                lets = tuple(
+                    s.BlockLet((self.scope[var.uid],), self.expr(value))
+                    for var, value in combiner.lets
+                )
+                body = _tupled(list(self._all(combiner.results)))
+        self.scope = outside
+        if lets:
+            body = s.BlockExpr(lets, body)
+        for name, known in self.combiners.items():
+            if (known.left, known.right, known.init, known.body) == (left, right, init, body):
+                return name
+        name = f"combine{len(self.combiners)}"
+        self.combiners[name] = s.CombinerStmt(name, left, right, init, body)
+        return name
 
     def _block(self, expr: core.Block) -> s.Expr:
         bound = _Bound(self, [var for var, _ in expr.lets], tuple(f"v{n}" for n in range(10)))
@@ -223,6 +256,15 @@ class _Bound:
     def __exit__(self, *_: object) -> None:
         for var in self._variables:
             del self._writer.scope[var.uid]
+
+
+def _tupled(items: list[s.Expr]) -> s.Expr:
+    return items[0] if len(items) == 1 else s.TupleExpr(tuple(items))
+
+
+def _component(value: s.Expr, count: int, part: int) -> s.Expr:
+    names = tuple(f"p{n}" for n in range(count))
+    return s.BlockExpr((s.BlockLet(names, value),), s.Name(names[part]))
 
 
 # ---------------------------------------------------------------- literals

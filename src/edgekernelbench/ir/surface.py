@@ -73,7 +73,7 @@ class RangeAxis:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """``op[axes where cond](body)``. ``op`` is any name; `elaborate` checks it."""
+    """``op[axes where cond](body)``, ``op`` any name; a body ``(a, b)`` is a `TupleExpr`."""
 
     op: str
     axes: tuple[RangeAxis, ...]
@@ -192,6 +192,25 @@ class StageStmt:
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """One left side of a `TupleStmt`: ``name: dtype[axes]``."""
+
+    name: str
+    dtype: DType | None
+    axes: tuple[LeftAxis, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class TupleStmt:
+    """``m[i: M], s[i: M] = value``: a stage for each component of a tuple."""
+
+    lefts: tuple[Left, ...]
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class LoopStmt:
     """``seq t: L reversed { ... }`` or ``each c: C { ... }``."""
 
@@ -231,6 +250,18 @@ class DefStmt:
 
 
 @dataclass(frozen=True, slots=True)
+class CombinerStmt:
+    """``combiner name((a, b), (c, d)) init (x, y) = body``: merges two partial results."""
+
+    name: str
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    init: Expr
+    body: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateStmt:
     """``template name(params) -> (results) { body }``."""
 
@@ -241,7 +272,9 @@ class TemplateStmt:
     span: Span = _span()
 
 
-Stmt = StageStmt | LoopStmt | LetStmt | TableStmt | DefStmt | TemplateStmt
+Stmt = (
+    StageStmt | TupleStmt | LoopStmt | LetStmt | TableStmt | DefStmt | CombinerStmt | TemplateStmt
+)
 
 
 # ---------------------------------------------------------------- schedule and memory layers
@@ -302,8 +335,47 @@ class LayoutLine:
     span: Span = _span()
 
 
-ScheduleLine = LoopsLine | PlaceLine | InlineLine
-MemoryLine = LayoutLine
+@dataclass(frozen=True, slots=True)
+class OptionLine:
+    """``option vector_bits 256``: a word or a number for the toolchain of one backend."""
+
+    name: str
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """One tensor of a `cache` line; ``dtype`` is that of the copy, None for the tensor's own."""
+
+    tensor: Ref
+    dtype: DType | None = None
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLine:
+    """``cache X, W: f32 in S.k0``: what S reads of them inside that loop is copied there."""
+
+    tensors: tuple[Cached, ...]
+    target: Ref
+    loop: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchLine:
+    """``prefetch T in S.p ahead 4``: S will read it four iterations later."""
+
+    tensors: tuple[Ref, ...]
+    target: Ref
+    loop: str
+    ahead: Expr
+    span: Span = _span()
+
+
+ScheduleLine = LoopsLine | PlaceLine | InlineLine | OptionLine
+MemoryLine = LayoutLine | CacheLine | PrefetchLine
 
 TargetName = Literal["cpu", "gpu", "llvm", "cuda", "opencl"]
 TARGET_NAMES: tuple[TargetName, ...] = ("cpu", "gpu", "llvm", "cuda", "opencl")
@@ -355,7 +427,7 @@ class Kernel:
     At most one schedule and one memory layer per target name, in the order written.
     """
 
-    prelude: tuple[DefStmt | TemplateStmt | TableStmt, ...]
+    prelude: tuple[DefStmt | CombinerStmt | TemplateStmt | TableStmt, ...]
     name: str
     sizes: tuple[Size, ...]
     inputs: tuple[Param, ...]

@@ -15,10 +15,10 @@ RESERVED = DTYPES | frozenset(f"{_KEYWORDS} parallel vectorize unroll".split())
 
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 
-STATEMENT_WORDS = ("seq", "each", "let", "table", "def", "template")
+STATEMENT_WORDS = ("seq", "each", "let", "table", "def", "template", "combiner")
 SECTION_WORDS = ("compute", "schedule", "memory")
-SCHEDULE_WORDS = ("loops", "place", "inline")
-MEMORY_WORDS = ("layout",)
+SCHEDULE_WORDS = ("loops", "place", "inline", "option")
+MEMORY_WORDS = ("layout", "cache", "prefetch")
 PIECE_WORDS = ("parallel", "vectorize", "unroll", "by")
 INFIX_WORDS = ("and", "or", "not", "if", "else", "where")
 

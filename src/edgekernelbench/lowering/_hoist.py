@@ -117,7 +117,7 @@ class Hoister:
         key = terms.key(reduce)
         if key is not None and key in self.known:
             return self.known[key]
-        name = self._name(reduce.op)
+        name = self._name(reduce.label)
         read = self._stage_of(name, self._with_lets(self._parts(reduce)))
         if key is not None:
             self.known[key] = read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from edgekernelbench.ir import core
@@ -48,8 +49,9 @@ def _reduce(expr: core.Reduce, new: list[core.Expr]) -> core.Reduce:
         core.ReduceAxis(axis.var, new[2 * k], new[2 * k + 1], axis.extent, axis.span)
         for k, axis in enumerate(expr.axes)
     )
-    where = None if expr.where is None else new[-2]
-    return core.Reduce(expr.op, axes, where, new[-1], expr.dtype, expr.span)
+    first = len(new) - len(expr.items)
+    where = None if expr.where is None else new[first - 1]
+    return replace(expr, axes=axes, where=where, body=new[first], more=tuple(new[first + 1 :]))
 
 
 def free_uids(expr: core.Expr) -> set[int]:
@@ -135,5 +137,20 @@ def _token(node: core.Expr, bound: dict[int, int]) -> Iterator[object]:
                 bound[var.uid] = len(bound)
         case core.Reduce():
             yield (node.op, node.where is None, tuple(axis.extent for axis in node.axes))
+            if node.combiner is not None:
+                yield from _combiner(node.combiner)
+                yield node.part
             for axis in node.axes:
                 bound[axis.var.uid] = len(bound)
+
+
+def _combiner(combiner: core.Combiner) -> Iterator[object]:
+    """Equal for combiners that differ only in the names of their variables."""
+    bound: dict[int, int] = {}
+    for var in (*combiner.left, *combiner.right, *(var for var, _ in combiner.lets)):
+        bound[var.uid] = len(bound)
+    yield tuple((c.dtype, repr(c.value)) for c in combiner.init)
+    yield len(combiner.lets)
+    for expr in combiner.exprs:
+        for node in core.walk(expr):
+            yield from _token(node, bound)

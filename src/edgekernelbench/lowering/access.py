@@ -16,7 +16,22 @@ Stride = Literal["fixed", "contiguous", "strided", "gather"]
 """How the address of a read moves with an axis: not at all, by one element, by more, anyhow."""
 
 TRANSCENDENTAL = frozenset(
-    ("exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh", "erf", "atan", "atan2")
+    (
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "erf",
+        "atan",
+        "atan2",
+        "fast_exp",
+        "fast_tanh",
+        "fast_erf",
+    )
 )
 
 
@@ -107,6 +122,8 @@ def operations(expr: Expr) -> int:
         match node:
             case core.Call(fn=fn):
                 count += 10 if fn in TRANSCENDENTAL else 1
+            case core.Reduce(combiner=combiner) if combiner is not None:
+                count += sum(operations(part) for part in combiner.exprs)
             case core.Binary(op="div" | "fdiv" | "mod" | "pow"):
                 count += 4
             case core.Binary() | core.Unary() | core.Cast() | core.Select() | core.Load():

@@ -20,12 +20,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from edgekernelbench.ir.core import Stage, Var
 from edgekernelbench.lowering.access import Access, Stride, accesses, work
 from edgekernelbench.lowering.emit.lanes import map_lanes, native_lanes
 from edgekernelbench.lowering.expr.rewrite import free_vars
-from edgekernelbench.lowering.plan import Part, Piece, Scatter, name_pieces, own_axes, reduce_axes
+from edgekernelbench.lowering.plan import (
+    Part,
+    Piece,
+    Scatter,
+    extents_of,
+    name_pieces,
+    own_axes,
+    reduce_axes,
+)
 from edgekernelbench.targets.model import Target
 
 PARALLEL_WORK = 200_000
@@ -44,11 +53,10 @@ class Situation:
 
 def default_pieces(stage: Stage, target: Target, situation: Situation) -> tuple[Piece, ...]:
     """The nest of a stage that has no ``loops`` line."""
-    spatial, inner = own_axes(stage), reduce_axes(stage)
-    items = _reduction(stage, target) if inner else _map(stage)
+    items = _reduction(stage, target) if reduce_axes(stage) else _map(stage)
     alone = not situation.placed and not situation.in_loop
     if alone and target.threads > 1 and work(stage) >= PARALLEL_WORK:
-        items = _threaded(items, {**spatial, **{v: a.extent for v, a in inner.items()}}, target)
+        items = _threaded(items, extents_of(stage), target)
     return name_pieces(items)
 
 
@@ -125,6 +133,18 @@ def scatter_pieces(stage: Stage, scatter: Scatter) -> tuple[Piece, ...]:
         along = axis == free[-1] and axis == stage.lhs[-1] and own_axes(stage)[axis] >= MIN_LANES
         smooth = all(s in ("contiguous", "fixed") for s in _strides(reads, axis))
         parts.append(Part(axis, kind="vectorize" if along and smooth else "serial"))
+    return name_pieces(parts)
+
+
+def merge_pieces(stage: Stage, results: int, target: Target) -> tuple[Piece, ...]:
+    """The nest over the results of a reduction that is split: ``results`` partial ones each."""
+    own = own_axes(stage)
+    lane = stage.lhs[-1] if stage.lhs and stage.lhs[-1] in own else None
+    parts = [Part(axis) for axis in own if axis != lane]
+    if lane is not None:
+        parts.append(Part(lane, kind="vectorize"))
+    if target.threads > 1 and prod(own.values()) * results >= PARALLEL_WORK:
+        parts = _threaded(parts, own, target)
     return name_pieces(parts)
 
 

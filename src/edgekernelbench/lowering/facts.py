@@ -94,6 +94,8 @@ class _Counter:
                 self.walk(then, times * share)
                 if other is not None:
                     self.walk(other, times * (1 - share))
+            case nest.Prefetch(indices=indices):
+                self._indices(indices, times)
             case nest.Alloc():
                 pass
 

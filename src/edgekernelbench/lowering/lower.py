@@ -3,8 +3,8 @@
 Phases, each of which keeps the results of the compute layer:
 
 1. reductions get stages of their own (`normalize`);
-2. memory layer: layouts are resolved; inputs with a layout get a copy stage in front;
-3. border reads inside reductions become padded copies;
+2. border reads inside reductions become padded copies;
+3. memory layer: caches become copy stages; inputs with a layout get a copy stage in front;
 4. schedule layer: names are resolved, `inline` is carried out;
 5. stages that read only constants move into ``prepack``; cheap stages are inlined by rule;
 6. `loops` and `place` become a plan, default rules fill the rest;
@@ -18,14 +18,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.caches import TensorNames, cached_pairs, resolve_caches
+from edgekernelbench.lowering.directives.options import resolve_options
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
+from edgekernelbench.lowering.directives.prefetches import read_prefetches, resolve_prefetches
 from edgekernelbench.lowering.directives.resolve import (
     ScheduleLines,
     read_schedule,
@@ -43,6 +46,7 @@ from edgekernelbench.lowering.facts import workspace_bytes
 from edgekernelbench.lowering.graph import build_graph
 from edgekernelbench.lowering.nest import Function, Module
 from edgekernelbench.lowering.normalize import NormalizeError, normalize
+from edgekernelbench.lowering.options import Options
 from edgekernelbench.lowering.passes.constants import (
     Split,
     add_packed_copies,
@@ -54,6 +58,7 @@ from edgekernelbench.lowering.passes.pads import materialise_pads
 from edgekernelbench.lowering.plan import Layout, Plan
 from edgekernelbench.lowering.planner import parallel_loops, plan_stages
 from edgekernelbench.lowering.sketch import sketch
+from edgekernelbench.lowering.together import joined
 from edgekernelbench.targets.model import Target
 
 RECURSION = 20_000
@@ -96,6 +101,7 @@ class _Lowering:
     kernel: Kernel
     target: Target
     report: Report
+    options: Options = Options()
 
     def run(self, program: Program) -> Module | None:
         try:
@@ -105,14 +111,22 @@ class _Lowering:
             return None
         schedule, memory = select_layers(self.kernel, self.target)
         numbers = Numbers(dict(program.sizes), self.report)
+        self.options = resolve_options(schedule, self.target, numbers, self.report)
+        self.target = self.options.applied(self.target)
         names = Names(program.next_uid)
+        program = materialise_pads(program, names, cached_pairs(memory))
+        caches = resolve_caches(memory, program, names, self.report)
+        program = caches.program
         graph = build_graph(program)
         layouts = resolve_layouts(memory, program, graph, numbers, names, self.report)
         inputs = {t.name for t in program.inputs}
         program = add_packed_copies(program, {n: v for n, v in layouts.items() if n in inputs})
         layouts = {f"{n}.packed" if n in inputs else n: v for n, v in layouts.items()}
-        program = materialise_pads(program, names)
-        lines = read_schedule(schedule, program, build_graph(program), self.report)
+        graph = build_graph(program)
+        known = TensorNames(program, graph, self.report)
+        packed = {n for n in inputs if f"{n}.packed" in layouts}
+        wishes = read_prefetches(memory, known, packed, numbers, self.report)
+        lines = read_schedule(schedule, program, graph, self.report, caches.places, wishes)
         return self._planned(program, lines, layouts, numbers, names)
 
     def _planned(
@@ -126,7 +140,7 @@ class _Lowering:
         try:
             program = inline_stages(program, set(lines.inlined), names)
             constant = constant_stages(program, layouts) - set(lines.places)
-            constant -= {place.target for place in lines.places.values()}
+            constant -= lines.targets
             split = split_constants(program, closed(program, constant))
             cheap = cheap_stages(build_graph(split.main), {*lines.mentioned, *layouts})
             main = inline_stages(split.main, cheap, names)
@@ -151,15 +165,17 @@ class _Lowering:
         numbers: Numbers,
     ) -> Plan | None:
         graph = build_graph(program)
-        nests = resolve_nests(lines, graph, numbers, self.report)
+        nests = resolve_nests(lines, graph, numbers, self.report, self.options)
         places = [p for p in lines.places.values() if p.stage in graph.places]
-        placed, targets = {p.stage for p in places}, {p.target for p in places}
-        stages = plan_stages(graph, nests, placed, targets, self.target)
+        placed = {p.stage for p in places}
+        stages = plan_stages(graph, nests, placed, lines.targets, self.target)
         broken = lines.loops.keys() - nests.keys()
         attach = resolve_loops(places, stages, broken, graph, self.report)
         parallel = parallel_loops(graph, stages, self.target)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}
-        plan = Plan(graph, stages, attach, mine, parallel)
+        plan = joined(Plan(graph, stages, attach, mine, parallel, caches=lines.caches))
+        ahead = resolve_prefetches(lines.wishes, plan, broken, self.report)
+        plan = replace(plan, ahead=ahead)
         if not self.report.has_errors:
             PlaceChecker(plan, lines.spans, self.report).run()
         return plan
@@ -182,7 +198,7 @@ class _Lowering:
         if self.report.has_errors:
             return None
         bytes_used = workspace_bytes(main, self.target.threads)
-        return Module(main, prepack, buffers, bytes_used, sketch(main))
+        return Module(main, prepack, buffers, bytes_used, sketch(main), self.options)
 
     def _function(
         self,
@@ -201,7 +217,8 @@ class _Lowering:
         given = frozenset(packed) | {t.name for t in program.outputs}
         body = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given)).run(program.body)
         for problem in ctx.problems.values():
-            span, place = lines.spans.get(problem.stage), plan.attach.get(problem.stage)
+            span = problem.span or lines.spans.get(problem.stage)
+            place = plan.attach.get(problem.stage)
             notes = [] if place is None else [nest_note(plan.stages[place.target])]
             self.report.error(problem.rule, problem.message, span, [problem.help], notes)
         return Function(label, params, body)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edgekernelbench.ir.core import Expr, Tensor, Var
+from edgekernelbench.lowering.options import Options
 
 LoopKind = Literal["serial", "parallel", "unroll", "vectorize"]
 
@@ -82,7 +83,16 @@ class Alloc:
     scope: Scope
 
 
-Stmt = For | Store | LetValue | If | Seq | Alloc
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Asks for the cache line of ``tensor[indices]``, which will be read soon. It has no effect on
+    results; the indices are in bounds."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+
+
+Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +118,7 @@ class Module:
         packed: the buffers that ``prepack`` fills and ``main`` reads; their bytes are on the bill.
         workspace_bytes: the sum of all ``global`` allocations of ``main``, per call.
         nest: a readable sketch of the final loop nest of ``main``, for reports and prompts.
+        options: what the kernel tells the toolchain.
     """
 
     main: Function
@@ -115,3 +126,4 @@ class Module:
     packed: tuple[Tensor, ...]
     workspace_bytes: int
     nest: str
+    options: Options = Options()

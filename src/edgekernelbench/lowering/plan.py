@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Stage, Var
+from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.nest import LoopKind
@@ -54,6 +55,18 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """In loop number ``depth`` of a stage, what it reads of ``tensor`` ``ahead`` iterations later
+    is fetched into the cache. ``label`` is the tensor's name as the author knows it."""
+
+    tensor: str
+    depth: int
+    ahead: int
+    label: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Scatter:
     """``out[.., v, ..] op= body`` over the reduction axes, with ``v = index`` where in range.
 
@@ -76,7 +89,9 @@ class StagePlan:
         pieces: its nest, outermost first; spatial pieces only, for a scatter.
         value: the expression of a stage without a reduction, safe to evaluate anywhere.
         reduce: the reduction, with bounds that are known where its loops start.
-        eager_body: the reduction's body and condition, safe to evaluate where the condition fails.
+        eager_body: the reduction's body and condition, safe to evaluate where the condition fails;
+            ``eager_more`` the further components of its elements.
+        merge: the nest over the results of a reduction that is split over threads.
     """
 
     stage: Stage
@@ -84,18 +99,34 @@ class StagePlan:
     value: Expr | None = None
     reduce: Reduce | None = None
     eager_body: Expr | None = None
+    eager_more: tuple[Expr, ...] = ()
     eager_where: Expr | None = None
     scatter: Scatter | None = None
+    merge: tuple[Piece, ...] = ()
+
+    @property
+    def exprs(self) -> list[Expr]:
+        """What is evaluated at each point of the nest."""
+        found = (self.value, self.eager_body, *self.eager_more, self.eager_where)
+        return [expr for expr in found if expr is not None]
+
+    @property
+    def split(self) -> Piece | None:
+        """The parallel loop over chunks of a reduction axis, if there is one."""
+        return next((p for p in self.pieces if p.reduction and p.kind == "parallel"), None)
 
     @property
     def first_reduction(self) -> int:
         """Number of pieces outside the reduction loops (all, when there are none).
 
+        A loop over chunks (`split`) counts as outside: each chunk is a reduction of its own.
         Unrolled loops right outside a vectorised reduction axis count as inside: their results
         advance together.
         """
-        first = next((k for k, p in enumerate(self.pieces) if p.reduction), len(self.pieces))
-        return min(first, self.first_shared)
+        threads = [k for k, p in enumerate(self.pieces) if p.kind == "parallel"]
+        none = len(self.pieces) if self.split is None else threads[-1] + 1  # chunks of one element
+        inner = (k for k, p in enumerate(self.pieces) if p.reduction and k not in threads)
+        return min(next(inner, none), self.first_shared)
 
     @property
     def first_shared(self) -> int:
@@ -126,9 +157,13 @@ class Plan:
     """All stages of one function (``main`` or ``prepack``).
 
     Attributes:
-        attach: stages computed inside another's loop; all others have their own nest.
+        attach: stages computed inside another's loop; all others have their own nest. The target
+            is never a stage that another one computes.
         layouts: storage of stage tensors, by name.
         parallel_loops: ``each`` loops whose iterations run on several threads.
+        together: components of a reduction that another stage, one of them too, computes.
+        caches: copies that serve one stage, with the stage's name.
+        ahead: what is prefetched in the loops of a stage.
     """
 
     graph: Graph
@@ -136,6 +171,9 @@ class Plan:
     attach: Mapping[str, Attach] = field(default_factory=dict)
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     parallel_loops: frozenset[Var] = frozenset()
+    together: Mapping[str, str] = field(default_factory=dict)
+    caches: Mapping[str, str] = field(default_factory=dict)
+    ahead: Mapping[str, tuple[Ahead, ...]] = field(default_factory=dict)
 
 
 def own_axes(stage: Stage) -> dict[Var, int]:
@@ -148,6 +186,16 @@ def reduce_axes(stage: Stage) -> dict[Var, core.ReduceAxis]:
     if isinstance(stage.expr, Reduce):
         return {axis.var: axis for axis in stage.expr.axes}
     return {}
+
+
+def extents_of(stage: Stage) -> dict[Var, int]:
+    """Spatial, then reduction axes of a stage with their (largest) extents."""
+    return {**own_axes(stage), **{v: a.extent for v, a in reduce_axes(stage).items()}}
+
+
+def chunk_count(split: Piece, extent: int) -> int:
+    """Number of chunks that the outermost piece of an axis cuts it into."""
+    return -(-extent // min(split.step, extent))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Var
@@ -12,6 +13,7 @@ from edgekernelbench.lowering.defaults import (
     PARALLEL_WORK,
     Situation,
     default_pieces,
+    merge_pieces,
     scatter_pieces,
 )
 from edgekernelbench.lowering.expr.linear import Ranges, int_const
@@ -19,7 +21,8 @@ from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
 from edgekernelbench.lowering.passes.scatter import conjuncts, find_scatter
 from edgekernelbench.lowering.passes.total import total
-from edgekernelbench.lowering.plan import Piece, Scatter, StagePlan
+from edgekernelbench.lowering.plan import Piece, Scatter, StagePlan, chunk_count, extents_of
+from edgekernelbench.lowering.together import given_to_all
 from edgekernelbench.targets.model import Target
 
 
@@ -36,6 +39,7 @@ def plan_stages(
         placed: stages computed inside others' loops.
         targets: stages that others are placed in.
     """
+    given = given_to_all(graph, given)
     whole = set(graph.places) - set(placed) - set(targets)
     stages: dict[str, StagePlan] = {}
     for name, place in graph.places.items():
@@ -47,8 +51,15 @@ def plan_stages(
                 pieces = scatter_pieces(place.stage, scatter)
             else:
                 pieces = default_pieces(place.stage, target, situation)
-        stages[name] = stage_plan(place, pieces, scatter)
+        stages[name] = _with_merge(stage_plan(place, pieces, scatter), target)
     return stages
+
+
+def _with_merge(plan: StagePlan, target: Target) -> StagePlan:
+    if plan.split is None:
+        return plan
+    chunks = chunk_count(plan.split, extents_of(plan.stage)[plan.split.axis])
+    return replace(plan, merge=merge_pieces(plan.stage, chunks, target))
 
 
 def parallel_loops(graph: Graph, stages: Mapping[str, StagePlan], target: Target) -> frozenset[Var]:
@@ -91,17 +102,26 @@ def stage_plan(
     eager = reduce.where is not None
     where = None if reduce.where is None else total(reduce.where, ranges)
     axes = tuple(_bounded(a, ranges) for a in reduce.axes)
-    body = total(reduce.body, ranges)
-    plain = Reduce(reduce.op, axes, where, body, reduce.dtype, reduce.span)
-    eager_body = total(reduce.body, ranges, True) if eager else body
+    items = tuple(total(item, ranges) for item in reduce.items)
+    plain = replace(reduce, axes=axes, where=where, body=items[0], more=items[1:])
+    if reduce.combiner is not None:
+        plain = replace(plain, combiner=_safe(reduce.combiner))
+    if eager:
+        items = tuple(total(item, ranges, True) for item in reduce.items)
     return StagePlan(
         stage,
         pieces,
         reduce=plain,
-        eager_body=eager_body,
+        eager_body=items[0],
+        eager_more=items[1:],
         eager_where=where,
         scatter=scatter,
     )
+
+
+def _safe(combiner: core.Combiner) -> core.Combiner:
+    lets = tuple((var, total(value, {})) for var, value in combiner.lets)
+    return replace(combiner, lets=lets, results=tuple(total(e, {}) for e in combiner.results))
 
 
 def _landing(reduce: Reduce, scatter: Scatter, ranges: Ranges) -> Scatter:
@@ -146,7 +166,7 @@ def rectified(reduce: Reduce, pieces: tuple[Piece, ...]) -> Reduce:
     where = reduce.where
     for test in reversed(tests):
         where = test if where is None else core.Binary("and", test, where, DType.BOOL)
-    return Reduce(reduce.op, tuple(axes), where, reduce.body, reduce.dtype, reduce.span)
+    return replace(reduce, axes=tuple(axes), where=where)
 
 
 def _known(axis: core.ReduceAxis, pieces: tuple[Piece, ...]) -> bool:

@@ -15,7 +15,11 @@ AXES = Rule("E410", "`loops` lists every axis of the stage, reduction axes too, 
 LAST_PIECE = Rule("E411", "the last piece of an axis has no `by`; all pieces before it have one")
 STEP = Rule("E412", "a step is at most the range that it cuts")
 LABEL = Rule("E413", "every loop of a nest has a name of its own")
-PARALLEL = Rule("E414", "`parallel` marks the outermost loops of a nest, spatial, not placed ones")
+PARALLEL = Rule(
+    "E414",
+    "`parallel` marks the outermost loops of a nest that is not placed, one of them at most a "
+    "reduction axis, in at most 256 chunks",
+)
 VECTORIZE = Rule("E415", "`vectorize` marks the innermost loop, a last piece, once per nest")
 UNROLL = Rule("E416", "an unrolled loop has a constant, bounded number of iterations")
 SIMD = Rule("E417", "around a vectorised reduction axis, spatial loops inside are unrolled")
@@ -37,6 +41,10 @@ TOO_LARGE = Rule("E428", "expressions stay below a fixed size after `inline`")
 NORMALISE = Rule("E429", "reductions can be given stages of their own within fixed limits")
 NESTED = Rule("E430", "stages are placed at most 16 deep in one another")
 
+# ---- options
+OPTION = Rule("E440", "`option` names an option of the backend once, with one of its values")
+OPTION_SECTION = Rule("E441", "options stand in the section of one backend, not of a class of them")
+
 # ---- memory
 UNKNOWN_TENSOR = Rule("E510", "`layout` names an input or a stage")
 REPEATED_LAYOUT = Rule("E511", "a tensor has one layout")
@@ -45,3 +53,14 @@ LAYOUT_AXES = Rule("E513", "a layout names each dimension of the tensor once")
 LAYOUT_MAP = Rule("E514", "a layout index is made of axes and numbers with `+ * // %`")
 NOT_INJECTIVE = Rule("E515", "a layout gives every element a place of its own")
 LAYOUT_SIZE = Rule("E516", "a layout takes at most four times the tensor's size")
+UNREAD = Rule("E520", "`cache T in S.loop` and `prefetch T in S.loop` name a tensor that S reads")
+REPEATED_CACHE = Rule("E521", "a stage reads a tensor through one cache, and prefetches it once")
+CACHE_DTYPE = Rule("E522", "a cache has a dtype that holds all values of its tensor")
+CACHE_SIZE = Rule(
+    "E523",
+    "a cache of more than 1024 elements copies at most four times as many as are read from it",
+)
+PREFETCH_LOOP = Rule(
+    "E524", "`prefetch T in S.loop` names a serial loop whose later reads are known when it runs"
+)
+PREFETCH_SIZE = Rule("E525", "one iteration fetches at most 64 cache lines ahead")

@@ -49,6 +49,9 @@ def _walk(statement: Stmt, depth: int, lines: list[str]) -> None:
             if other is not None:
                 lines.append(f"{pad}else:")
                 _walk(other, depth + 1, lines)
+        case nest.Prefetch(tensor=tensor, indices=indices):
+            where = ", ".join(show(i) for i in indices)
+            lines.append(_cut(f"{pad}prefetch {tensor.name}[{where}]"))
         case nest.Alloc(tensor=tensor, scope=scope):
             shape = ", ".join(map(str, tensor.shape))
             lines.append(f"{pad}{scope} {tensor.name}: {tensor.dtype.value}[{shape}]")

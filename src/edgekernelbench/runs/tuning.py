@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -32,6 +31,7 @@ from edgekernelbench.baselines.tuning import (
 )
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.evaluator import device_lock
+from edgekernelbench.evaluator.preload import without_torch
 from edgekernelbench.evaluator.task import InvalidReference, as_task, materials
 from edgekernelbench.suite import Workload
 from edgekernelbench.targets.model import Target
@@ -111,8 +111,7 @@ def _check(target: Target) -> None:
 
 def _preload() -> None:
     """Imports the compiler once; the processes are forks of this one."""
-    # With PyTorch installed TVM would import it, too: three seconds for nothing.
-    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+    without_torch()
     # XGBoost's threads would wait for work by turning round on the cores that others need.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     for module in ("tvm.relax.frontend.onnx", "tvm.s_tir.meta_schedule"):

@@ -117,7 +117,8 @@ class Graph:
             array = array.astype(self.float_dtype)
         name = name or self._fresh("const")
         self._kept[name] = array
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        # Not `ascontiguousarray`: it turns a scalar into an array of one element.
+        self.initializers.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
 
     def _fresh(self, stem: str) -> str:

@@ -284,12 +284,13 @@ def _dies_on_culprit(workload: Workload, effort: Effort) -> Outcome:
 
 def test_a_class_that_nobody_needs_is_too_wide() -> None:
     workload = load_suite().workloads["add__01"]
+    workloads = {name: workload.model_copy(update={"id": name}) for name in ("add__01", "add__02")}
 
-    def outcome(error: float) -> Outcome:
+    def outcome(name: str, error: float) -> Outcome:
         figures = {"compiled_error": error}
-        return Outcome(workload="add__01", applied={}, findings=(), figures=figures, skipped={})
+        return Outcome(workload=name, applied={}, findings=(), figures=figures, skipped={})
 
-    many = [outcome(0.01)] * 10
-    assert [use.too_wide for use in classes(many, {"add__01": workload})] == [True]
-    assert not classes(many[1:], {"add__01": workload})[0].too_wide
-    assert not classes([*many, outcome(0.2)], {"add__01": workload})[0].too_wide
+    first = outcome("add__01", 0.01)
+    assert [use.too_wide for use in classes([first, outcome("add__02", 0.01)], workloads)] == [True]
+    assert not classes([first, outcome("add__02", 0.2)], workloads)[0].too_wide
+    assert not classes([first], workloads)[0].too_wide, "nothing is known of the other one"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 from edgekernelbench.agents.base import Answer, Device, Refused, Task
-from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.records.schema import Step
+from edgekernelbench.targets.model import Target
 
 
 class Tuner:
@@ -24,6 +26,38 @@ class Tuner:
         return {"version": 1}
 
     def attempt(self, task: Task, device: Device, seed: int) -> Answer:
+        from edgekernelbench.ir.check import check_text
+
+        text = task.workload.canonical()
+        if check_text(text).program is None:
+            return Answer(None, "the canonical program does not verify")
+        tuning = Tuning(text, task.target, seed)
+        for reason, result in tuning.run(device):
+            if tuning.improved:
+                time = None if result.performance is None else result.performance.median_us
+                device.note(_kept(device, reason, time, result.kernel_hash))
+        return Answer(tuning.best, tuning.message)
+
+
+class Tuning:
+    """One search over the layers of a kernel text that verifies.
+
+    Attributes:
+        best: the fastest correct text so far.
+        improved: whether the last evaluation was the best so far.
+        message: why the search ended.
+    """
+
+    def __init__(self, text: str, target: Target, seed: int) -> None:
+        self._text = text
+        self._target = target
+        self._seed = seed
+        self.best: str | None = None
+        self.improved = False
+        self.message = ""
+
+    def run(self, device: Device) -> Iterator[tuple[str, Evaluation]]:
+        """Yields why each candidate was tried and how it did, until the budget is spent."""
         from edgekernelbench.agents.tuner.choices import Choice
         from edgekernelbench.agents.tuner.search import Search
         from edgekernelbench.agents.tuner.space import build_space
@@ -31,33 +65,31 @@ class Tuner:
         from edgekernelbench.ir.printer import print_kernel
         from edgekernelbench.lowering.lower import lower
 
-        checked = check_text(task.workload.canonical())
-        if checked.kernel is None or checked.program is None:
-            return Answer(None, "the canonical program does not verify")
+        checked, target = check_text(self._text), self._target
+        assert checked.kernel is not None and checked.program is not None
         program = checked.program
-        space = build_space(checked.kernel, program, task.target)
+        space = build_space(checked.kernel, program, target)
 
         def legal(state: dict[str, Choice]) -> bool:
-            return lower(space.kernel_of(state), program, task.target).module is not None
+            return lower(space.kernel_of(state), program, target).module is not None
 
         def text_of(state: dict[str, Choice]) -> str:
             return print_kernel(space.kernel_of(state))
 
-        search = Search(space, random.Random(seed), legal, text_of)
-        best: str | None = None
-        message = "the budget is spent"
+        search = Search(space, random.Random(self._seed), legal, text_of)
         for reason, state in search.proposals():
             text = text_of(state)
             result = device.evaluate(text, reason, layer="schedule")
             if isinstance(result, Refused):
-                break
+                self.message = "the budget is spent"
+                return
             time = None if result.performance is None else result.performance.median_us
-            if result.status is EvaluationStatus.CORRECT and search.tell(state, time):
-                best = text
-                device.note(_kept(device, reason, time, result.kernel_hash))
-        else:
-            message = "nothing new is left to try"
-        return Answer(best, message)
+            correct = result.status is EvaluationStatus.CORRECT
+            self.improved = correct and search.tell(state, time)
+            if self.improved:
+                self.best = text
+            yield reason, result
+        self.message = "nothing new is left to try"
 
 
 def _kept(device: Device, reason: str, time: float | None, kernel_hash: str | None) -> Step:

@@ -142,7 +142,7 @@ def _view(loops: tuple[core.Loop, ...], stage: core.Stage, output: bool) -> Stag
         output=output or len(stage.lhs) > len(stage.axes),
         costly=costly,
         rectangular=all(a.is_constant for a in axes)
-        and (reduce is None or reduce.op not in ("argmax", "argmin")),
+        and (reduce is None or reduce.op not in ("argmax", "argmin", "combine")),
         tensor=stage.tensor,
     )
 

@@ -65,6 +65,7 @@ def compile_module(
     from edgekernelbench.compilers.tvm.cost import check_size
 
     started = time.perf_counter() if started is None else started
+    target = module.options.applied(target)
     if too_large := check_size(module, target.vector_bits):
         return BuildResult(None, too_large)
     try:

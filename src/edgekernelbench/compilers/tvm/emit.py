@@ -11,6 +11,7 @@ from edgekernelbench.compilers.tvm.scalars import TExpr
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import nest
+from edgekernelbench.lowering.options import Options
 
 _KINDS = {
     "serial": tirx.ForKind.SERIAL,
@@ -23,9 +24,10 @@ _KINDS = {
 class FunctionEmitter:
     """Builds one PrimFunc."""
 
-    def __init__(self, function: nest.Function, fences: FenceSet) -> None:
+    def __init__(self, function: nest.Function, fences: FenceSet, options: Options) -> None:
         self._function = function
         self._fences = fences
+        self._options = options
         self._scope = Scope()
         self._sizes: dict[int, int] = {}
 
@@ -67,6 +69,8 @@ class FunctionEmitter:
                 test = self._before(ExpressionEmitter(self._scope, place).emit(cond), place)
                 orelse = None if other is None else self._block(other)
                 place.out.append(tirx.IfThenElse(test, self._block(then), orelse))
+            case nest.Prefetch():
+                self._prefetch(statement, place)
             case nest.Alloc(tensor=tensor, scope=scope):
                 place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
 
@@ -109,7 +113,28 @@ class FunctionEmitter:
             body = _sequence(out)
         else:
             body = self._block(loop.body)
-        place.out.append(tirx.For(var, low, extent, _KINDS[loop.kind], body))
+        made = tirx.For(var, low, extent, _KINDS[loop.kind], body)
+        place.out.append(self._dealt_out(made) if loop.kind == "parallel" else made)
+
+    def _dealt_out(self, loop: tirx.For) -> tirx.Stmt:
+        """A parallel loop whose iterations go to the threads as the options say."""
+        if self._options.parallel_order == "block":  # what TVM does by itself
+            return loop
+        one = tirx.IntImm("int32", 1)
+        cyclic = tirx.AttrStmt(one, "pragma_parallel_stride_pattern", one, loop)
+        return tirx.AttrStmt(one, "pragma_parallel_launch_point", one, cyclic)
+
+    def _prefetch(self, fetch: nest.Prefetch, place: Place) -> None:
+        emitter = ExpressionEmitter(self._scope, place)
+        indices = self._scope.indices(
+            fetch.tensor, [emitter.index(emitter.emit(i)) for i in fetch.indices]
+        )
+        element = tirx.BufferLoad(self._scope.buffers[fetch.tensor.name], indices)
+        address = tirx.call_intrin("handle", "tirx.address_of", element)
+        # for reading, to be kept in all cache levels, data
+        how = [tirx.IntImm("int32", value) for value in (0, 3, 1)]
+        call = tirx.call_llvm_intrin("void", "llvm.prefetch", address, *how)
+        place.out.append(tirx.Evaluate(call))
 
     def _store(self, store: nest.Store, place: Place) -> None:
         emitter = ExpressionEmitter(self._scope, place, self._fences.covers_store(store))
@@ -162,7 +187,7 @@ def emit_module(module: nest.Module) -> ir.IRModule:
     names = ("main", "prepack")
     return ir.IRModule(
         {
-            name: FunctionEmitter(function, fences).primfunc(name)
+            name: FunctionEmitter(function, fences, module.options).primfunc(name)
             for name, function in zip(names, functions, strict=False)
         }
     )

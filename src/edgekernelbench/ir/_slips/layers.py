@@ -10,12 +10,19 @@ from edgekernelbench.ir.surface import TARGET_NAMES
 
 _EDITS = words.word_set(
     "split tile order reorder fuse accumulate parallel parallelize vectorize vectorise unroll bind"
-    " cache cache_write cache_read compute_at reverse_compute_at rfactor pipeline tensorize simd"
+    " cache_write cache_read compute_at reverse_compute_at rfactor pipeline tensorize simd"
     " interchange"
 )
-_MEMORY_EDITS = words.word_set("prepack prepacked cache double_buffer align shared local scope")
+_MEMORY_EDITS = words.word_set("prepack prepacked double_buffer align shared local scope")
+_CACHE = "write `memory for cpu { cache T in S.k0 }`: a copy of what S reads of T inside that loop"
+_CACHES = ("cache_read", "cache_write")
 _NEST = "write the final nest: `loops S (parallel i by 8, j by 32, k, unroll i, vectorize j)`"
 _LAYOUT = "write `layout T [k, j] -> [j // 32, k, j % 32]`"
+_IN_LOOP = {
+    "place": "place A, B in S.j0",
+    "cache": "cache T in S.k0",
+    "prefetch": "prefetch T in S.k0 ahead 4",
+}
 _PIECES = {"parallelize": "parallel", "vectorise": "vectorize", "simd": "vectorize"}
 
 
@@ -97,7 +104,7 @@ def edit_directive(place: Place) -> Finding | None:
             rules.SCHEDULE,
             f"there is no `{place.here}`: a schedule states results, not edits",
             place.span,
-            (_NEST,),
+            (_CACHE,) if place.here in _CACHES else (_NEST,),
         )
     return None
 
@@ -190,28 +197,30 @@ def _no_parentheses(place: Place) -> Finding | None:
 
 
 def place_line(place: Place) -> Finding | None:
-    """`place A at S.i0`, `place A in S`."""
-    if place.layer != "schedule" or place.text(place.start) != "place":
+    """`place A at S.i0`, `place A in S`; the same of `cache` and `prefetch`."""
+    form = _IN_LOOP.get(place.text(place.start))
+    if place.layer not in ("schedule", "memory") or form is None:
         return None
+    rule = _rule(place)
     if place.word in ("at", "inside", "within", "under", "into", "on"):
         return Finding(
-            rules.SCHEDULE,
+            rule,
             f"`{place.word}` where `in` belongs",
             place.span,
-            ("write `place A, B in S.j0`",),
+            (f"write `{form}`",),
             insert=(("IN", "in"),),
             skip=1,
         )
     if place.expected == {"DOT"}:
-        target = place.text(place.at - 1)
         return Finding(
-            rules.SCHEDULE,
-            "a stage is placed in a loop, not in a stage",
+            rule,
+            "the line names a stage, and not which of its loops",
             place.token(place.at - 1).span,
-            (f"name the loop: `{place.source(place.start, place.at)}.i0`",)
-            if target
-            else ("write `place A, B in S.j0`",),
+            (f"name the loop: `{place.source(place.start, place.at)}.i0`",),
         )
+    if place.expected == {"AHEAD", "DOT"}:
+        fix = f"say how many iterations: `{place.source(place.start, place.at)} ahead 4`"
+        return Finding(rule, "`ahead` is missing", place.token(place.at - 1).span, (fix,))
     return None
 
 

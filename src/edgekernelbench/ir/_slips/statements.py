@@ -127,12 +127,14 @@ def left_side(place: Place) -> Finding | None:
         return None
     if place.at == place.start:
         if place.here == "(":
-            fix = ("write `a, b = f(...)`",)
+            fix = ("write `a, b = f(...)`, with axes `a[i: M], b[i: M] = f(...)`",)
             return Finding(rules.LEFT_SIDE, "names on the left stand bare", place.span, fix)
         return None
     name = place.text(place.start)
     if not place.is_word(place.start) or name in words.RESERVED:
         return None
+    if (mixed := _mixed_left(place)) is not None:
+        return mixed
     if place.at == place.start + 1:
         return _after_name(place, name)
     opening = place.opener(place.at)
@@ -198,14 +200,22 @@ def _after_brackets(place: Place, name: str) -> Finding | None:
     if place.here == ":":
         fix = f"write `{name}: f32{head} = ...`"
         return Finding(rules.LEFT_SIDE, "the dtype stands before the axes", place.span, (fix,))
-    if place.here == ",":
-        return Finding(
-            rules.LEFT_SIDE,
-            "two stages in one statement",
-            place.span,
-            ("write a statement for each of them",),
-        )
     return None
+
+
+def _mixed_left(place: Place) -> Finding | None:
+    """`a[i: M], b = ...` and `a, b[i: M] = ...`."""
+    bare = place.here == "=" and "LSQB" in place.expected
+    if not (place.is_word(place.at - 1) and place.text(place.at - 2) == ","):
+        return None
+    if not bare and not (place.here == "[" and place.expected == {"COMMA", "EQUAL"}):
+        return None
+    return Finding(
+        rules.LEFT_SIDE,
+        "one of several stages has axes, another none",
+        place.span,
+        ("write the axes behind every name: `a[i: M], b[i: M] = f(...)`",),
+    )
 
 
 def declaration(place: Place) -> Finding | None:

@@ -48,7 +48,8 @@ def bind_expr(ranges: Ranges, expr: core.Expr) -> None:
                 ranges.bind_axis(axis)
             if expr.where is not None:
                 bind_expr(ranges, expr.where)
-            bind_expr(ranges, expr.body)
+            for item in expr.items:
+                bind_expr(ranges, item)
         case core.Block():
             for var, value in expr.lets:
                 bind_expr(ranges, value)

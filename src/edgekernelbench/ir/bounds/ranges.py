@@ -76,6 +76,13 @@ class Ranges:
         return known[1]
 
     def _compute(self, expr: core.Expr) -> Interval:
+        found = self._exact(expr)
+        if expr.dtype is DType.F16 and isinstance(expr, core.Unary | core.Binary | core.Call):
+            return iv.convert(found, DType.F32, DType.F16)  # each operation rounds to f16
+        return found
+
+    def _exact(self, expr: core.Expr) -> Interval:
+        """As `of`, without the coarse rounding of f16 operations."""
         match expr:
             case core.Load():
                 return self.tensor(expr.tensor)
@@ -131,6 +138,8 @@ class Ranges:
                 return Interval(0, 64, safe)
             case "floor" | "ceil" | "trunc" | "rne":
                 return iv.rounded(expr.fn, args[0])
+            case "nofma":
+                return args[0]
             case "sin" | "cos" | "tanh" | "erf" if iv.is_finite(args[0]):
                 return iv.outward(-1.0, 1.0, safe)
         return iv.full(expr.dtype, safe)
@@ -140,6 +149,8 @@ class Ranges:
             return iv.any_float()
         for axis in expr.axes:
             self.bind_axis(axis)
+        if expr.combiner is not None:
+            return iv.full(expr.dtype, not _may_overflow(expr))
         body = self.of(expr.body)
         if expr.dtype is DType.BOOL:
             return Interval(0, 1, body.safe)
@@ -159,6 +170,19 @@ class Ranges:
                 low, high = min(body.lo, 0), max(body.hi, 0)
                 return iv.fit(int(low) * box, int(high) * box, expr.dtype, True)
         return iv.full(expr.dtype, False)
+
+
+def _may_overflow(expr: core.Reduce) -> bool:
+    """Whether a combiner does arithmetic on signed integers, of which nothing is known."""
+    assert expr.combiner is not None
+    nodes = (node for part in expr.combiner.exprs for node in core.walk(part))
+    return any(
+        node.dtype.is_int
+        and node.dtype.is_signed
+        and isinstance(node, core.Binary | core.Unary)
+        and node.op in ("add", "sub", "mul", "shl", "neg")
+        for node in nodes
+    )
 
 
 def _constant(expr: core.Const) -> Interval:

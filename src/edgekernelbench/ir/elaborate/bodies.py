@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.diagnostics import Report
-from edgekernelbench.ir.elaborate import coerce, rules, templates
+from edgekernelbench.ir.elaborate import coerce, combiners, rules, templates, tuples
 from edgekernelbench.ir.elaborate.context import Context
 from edgekernelbench.ir.elaborate.exprs import described, number
 from edgekernelbench.ir.elaborate.reductions import reused
-from edgekernelbench.ir.elaborate.stages import Body, claim, is_size, learn, stage
+from edgekernelbench.ir.elaborate.stages import Body, is_size, learn, stage
 from edgekernelbench.ir.elaborate.tables import table
 from edgekernelbench.ir.elaborate.values import (
     POISON,
@@ -40,6 +40,8 @@ def _stage_names(stmts: tuple[surface.Stmt, ...]) -> list[str]:
     for stmt in stmts:
         if isinstance(stmt, surface.StageStmt):
             out += stmt.targets
+        elif isinstance(stmt, surface.TupleStmt):
+            out += [left.name for left in stmt.lefts]
         elif isinstance(stmt, surface.LoopStmt):
             out += _stage_names(stmt.body)
     return out
@@ -59,15 +61,24 @@ def _statements(
                 _let(cx, body, scope, stmt)
             case surface.TableStmt():
                 table(cx, scope, stmt, body.prefix)
-            case surface.DefStmt() | surface.TemplateStmt():
+            case surface.TupleStmt():
+                nodes += tuples.stages_of(cx, body, scope, stmt.lefts, stmt.value, stmt.span)
+            case surface.DefStmt() | surface.TemplateStmt() | surface.CombinerStmt():
                 function(cx, scope, stmt)
     return nodes
 
 
-def function(cx: Context, scope: Scope, stmt: surface.DefStmt | surface.TemplateStmt) -> None:
-    """Defines a macro or template in ``scope``."""
+def function(
+    cx: Context,
+    scope: Scope,
+    stmt: surface.DefStmt | surface.CombinerStmt | surface.TemplateStmt,
+) -> None:
+    """Defines a macro, combiner or template in ``scope``."""
     if stmt.name in scope.functions:
         cx.error(rules.DEFINED_TWICE, f"`{stmt.name}` is defined twice", stmt.span)
+        return
+    if isinstance(stmt, surface.CombinerStmt):
+        combiners.define(cx, scope, stmt)
         return
     doubled = [p for p in stmt.params if stmt.params.count(p) > 1]
     if doubled:
@@ -113,18 +124,8 @@ def _stage_or_bind(
         return templates.bind(cx, body, scope, stmt, found, run_body)
     if len(stmt.targets) == 1:
         return stage(cx, body, scope, stmt)
-    names = ", ".join(stmt.targets)
-    for name in stmt.targets:
-        claim(cx, body, name, stmt.name_span)
-        body.scope.names[name] = POISON
-        cx.failed.add(body.full_name(name))
-    cx.error(
-        rules.TEMPLATE,
-        f"only a template defines several stages at once, and `{coerce.show(value)}` is none",
-        stmt.span,
-        [f"write one stage for each of {names}"],
-    )
-    return []
+    lefts = tuple(surface.Left(name, None, (), stmt.name_span) for name in stmt.targets)
+    return tuples.stages_of(cx, body, scope, lefts, value, stmt.span)
 
 
 # ---------------------------------------------------------------- loops

@@ -42,4 +42,23 @@ class Lets:
         used = {n.var.uid for n in core.walk(result) if isinstance(n, core.VarRef)}
         if not any(var.uid in used for var, _ in self.items):
             return result
-        return core.Block(tuple(self.items), result, span)
+        kept = needed(tuple(self.items), used)
+        if len(kept) == 1 and isinstance(result, core.VarRef) and _is_component(kept[0][1]):
+            return kept[0][1]  # a component taken out of its tuple
+        return core.Block(kept, result, span)
+
+
+def needed(
+    lets: tuple[tuple[core.Var, core.Expr], ...], used: set[int]
+) -> tuple[tuple[core.Var, core.Expr], ...]:
+    """The lets without components of tuples that nothing uses: each is a reduction of its own."""
+    kept: list[tuple[core.Var, core.Expr]] = []
+    for var, value in reversed(lets):
+        if var.uid in used or not _is_component(value):
+            kept.append((var, value))
+            used |= {n.var.uid for n in core.walk(value) if isinstance(n, core.VarRef)}
+    return tuple(reversed(kept))
+
+
+def _is_component(value: core.Expr) -> bool:
+    return isinstance(value, core.Reduce) and value.combiner is not None

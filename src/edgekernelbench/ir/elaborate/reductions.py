@@ -6,17 +6,33 @@ from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.bounds import NOTHING
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.ir.elaborate import build, calls, coerce, ops, rules
+from edgekernelbench.ir.elaborate import build, calls, coerce, combiners, ops, rules
 from edgekernelbench.ir.elaborate.context import Context
 from edgekernelbench.ir.elaborate.names import nearest
-from edgekernelbench.ir.elaborate.values import POISON, Index, Number, Poison, Scalar, Scope, Value
+from edgekernelbench.ir.elaborate.values import (
+    POISON,
+    CombinerValue,
+    Index,
+    Macro,
+    Number,
+    Poison,
+    Scalar,
+    Scope,
+    TupleValue,
+    Value,
+)
 
 _LARGEST = 2**31 - 1
 
 
 def reduction(cx: Context, scope: Scope, expr: surface.Reduction) -> Value:
+    own = scope.function(expr.op)
+    if isinstance(own, CombinerValue):
+        return _combined(cx, scope, expr, own)
     if expr.op not in core.REDUCE_OPS:
-        help = nearest(expr.op, core.REDUCE_OPS)
+        help = nearest(expr.op, {*core.REDUCE_OPS, *scope.visible_functions()})
+        if isinstance(own, Macro):
+            help = [f"make it a combiner: `combiner {expr.op}(a, b) init ... = ...`"]
         if expr.op in ("mean", "avg", "average"):
             help = ["`sum[k: K](x[k]) / K`"]
         return cx.error(rules.REDUCTION, f"there is no reduction `{expr.op}`", expr.span, help)
@@ -43,6 +59,59 @@ def _reduce(cx: Context, scope: Scope, expr: surface.Reduction, op: core.ReduceO
     if op in ("argmax", "argmin") and not _flat_fits(cx, axes, expr):
         return POISON
     return _build(cx, op, axes, where, body, expr.span)
+
+
+def _combined(cx: Context, scope: Scope, expr: surface.Reduction, found: CombinerValue) -> Value:
+    """A reduction by a combiner: a tuple of its components, or the only one.
+
+    Every component is elaborated by itself, so that no two have a variable in common.
+    """
+    if not found.sound:
+        return POISON
+    outside, cx.facts = cx.facts, NOTHING
+    parts: list[Value] = []
+    for part in range(len(found.stmt.left)):
+        parts.append(_component(cx, scope, expr, found, part))
+        if parts[-1] is POISON:
+            break
+    cx.facts = outside
+    if parts[-1] is POISON:
+        return POISON
+    return parts[0] if len(parts) == 1 else TupleValue(tuple(parts))
+
+
+def _component(
+    cx: Context, scope: Scope, expr: surface.Reduction, found: CombinerValue, part: int
+) -> core.Expr | Poison:
+    inner, axes = Scope(scope), []
+    for axis in expr.axes:
+        axes.append(_axis(cx, inner, axis, expr.op))
+    where = _where(cx, inner, expr)
+    items = combiners.items_of(cx, inner, expr, len(found.stmt.left))
+    if items is None or where is POISON or None in axes:
+        return POISON
+    made = combiners.instance(cx, found, items, expr.span)
+    if made is None:
+        return POISON
+    combiner, elements = made
+    kept = [axis for axis in axes if axis is not None]
+    dtype, span = elements[part].dtype, expr.span
+    if isinstance(where, Number):
+        where = None if where.value else core.Const(False, DType.BOOL, span)
+    if any(axis.extent <= 0 for axis in kept):
+        return combiner.init[part]
+    cx.count(span, 2 * len(axes) + sum(1 for e in combiner.exprs for _ in core.walk(e)))
+    return core.Reduce(
+        "combine",
+        tuple(kept),
+        where,
+        elements[0],
+        dtype,
+        span,
+        combiner,
+        part,
+        elements[1:],
+    )
 
 
 def _ghost(cx: Context, op: str, body: Scalar | Poison) -> Value:

@@ -42,7 +42,9 @@ OUTPUT_MISSING = Rule("E228", "each output is defined by one stage")
 OPERANDS = Rule("E230", "operators take operands of matching types")
 CONDITION = Rule("E231", "a condition is a bool or an integer")
 SIGNEDNESS = Rule("E232", "u32 and s32 do not mix without a cast")
-TUPLE = Rule("E233", "tuples are taken apart by `let (a, b) = ...` and exist nowhere else")
+TUPLE = Rule(
+    "E233", "tuples are taken apart at once: `let (a, b) = ...`, or `a[i: M], b[i: M] = ...`"
+)
 NOT_SCALAR = Rule("E234", "an expression computes one element; a tensor in it is indexed")
 
 # ---- functions
@@ -53,7 +55,14 @@ ARGUMENTS = Rule("E241", "a function takes a fixed number of arguments")
 RECURSION = Rule("E242", "macros and templates do not call themselves")
 
 # ---- reductions and loops
-REDUCTION = Rule("E250", "reductions are sum prod max min any all argmax argmin: `op[k: K](body)`")
+REDUCTION = Rule(
+    "E250", "a reduction is sum prod max min any all argmax argmin or a combiner: `op[k: K](body)`"
+)
+COMBINER = Rule(
+    "E253",
+    "a combiner makes one tuple of two: `combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)`; "
+    "it sees its parameters and numbers only",
+)
 BOUNDS = Rule("E251", "bounds of `lo..hi` are integers with a known largest value")
 LOOP_BOUNDS = Rule("E252", "a loop runs over compile-time numbers, at least once")
 

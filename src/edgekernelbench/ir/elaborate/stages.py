@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core, surface
@@ -12,7 +13,16 @@ from edgekernelbench.ir.elaborate.context import MAX_STAGES, Context
 from edgekernelbench.ir.elaborate.exprs import extent
 from edgekernelbench.ir.elaborate.header import fits
 from edgekernelbench.ir.elaborate.names import nearest
-from edgekernelbench.ir.elaborate.values import POISON, Index, Number, Pending, Scope, View
+from edgekernelbench.ir.elaborate.values import (
+    POISON,
+    Index,
+    Number,
+    Pending,
+    Poison,
+    Scalar,
+    Scope,
+    View,
+)
 
 
 @dataclass(slots=True)
@@ -50,8 +60,18 @@ class _Left:
     scope: Scope
 
 
-def stage(cx: Context, body: Body, scope: Scope, stmt: surface.StageStmt) -> list[core.Node]:
-    """One stage; an empty list when it has an error, its name then silences what reads it."""
+def stage(
+    cx: Context,
+    body: Body,
+    scope: Scope,
+    stmt: surface.StageStmt,
+    pick: Callable[[Scope], Scalar | Poison] | None = None,
+) -> list[core.Node]:
+    """One stage; an empty list when it has an error, its name then silences what reads it.
+
+    Args:
+        pick: elaborates the value where that is not the whole of ``stmt.value``.
+    """
     name = stmt.targets[0]
     full = body.full_name(name)
     if not claim(cx, body, name, stmt.name_span):
@@ -61,7 +81,7 @@ def stage(cx: Context, body: Body, scope: Scope, stmt: surface.StageStmt) -> lis
     left = _left_side(cx, scope, stmt, declared)
     inner = left.scope if left is not None else _loose_scope(scope, stmt)
     cx.defining.append(full)
-    value = calls.scalar(cx, inner, stmt.value)
+    value = calls.scalar(cx, inner, stmt.value) if pick is None else pick(inner)
     cx.defining.pop()
     dtype = _dtype(cx, stmt, declared, value)
     shape_fits = left is not None and _fits_declared(cx, stmt, declared, left)
@@ -72,13 +92,24 @@ def stage(cx: Context, body: Body, scope: Scope, stmt: surface.StageStmt) -> lis
     if left is None or dtype is None or not shape_fits:
         _fail(cx, body, name)
         return []
-    if declared is None:
-        tensor = core.Tensor(full, dtype, left.shape, "stage")
-        if not fits(cx, tensor, stmt.name_span):
-            _fail(cx, body, name)
-            return []
-    else:
-        tensor = declared
+    tensor = declared or core.Tensor(full, dtype, left.shape, "stage")
+    if declared is None and not fits(cx, tensor, stmt.name_span):
+        _fail(cx, body, name)
+        return []
+    return _published(cx, body, stmt, left, tensor, stored)
+
+
+def _published(
+    cx: Context,
+    body: Body,
+    stmt: surface.StageStmt,
+    left: _Left,
+    tensor: core.Tensor,
+    stored: core.Expr | None,
+) -> list[core.Node]:
+    """The stage, known by its name from here on; nothing but the name without a value."""
+    name = stmt.targets[0]
+    full = body.full_name(name)
     publish(cx, body, name, View(tensor, left.lows))
     cx.extents[full] = _extent_texts(stmt, tensor)
     if stored is None:

@@ -94,7 +94,7 @@ class Scope:
     def __init__(self, parent: Scope | None = None) -> None:
         self.parent = parent
         self.names: dict[str, Binding] = {}
-        self.functions: dict[str, Macro | TemplateValue] = {}
+        self.functions: dict[str, Function] = {}
 
     def find(self, name: str) -> Binding | None:
         scope: Scope | None = self
@@ -105,7 +105,7 @@ class Scope:
             scope = scope.parent
         return None
 
-    def function(self, name: str) -> Macro | TemplateValue | None:
+    def function(self, name: str) -> Function | None:
         scope: Scope | None = self
         while scope is not None:
             found = scope.functions.get(name)
@@ -142,3 +142,15 @@ class Macro:
 class TemplateValue:
     stmt: surface.TemplateStmt
     scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class CombinerValue:
+    """``sound`` is false when an error in its head was reported."""
+
+    stmt: surface.CombinerStmt
+    scope: Scope
+    sound: bool = True
+
+
+Function = Macro | TemplateValue | CombinerValue

@@ -18,26 +18,14 @@ from edgekernelbench.ir.affine import Affine, affine
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.interpret import limits, numeric
 from edgekernelbench.ir.interpret.branch import make_branch, make_division, make_junction
-from edgekernelbench.ir.interpret.contract import Contraction, Product, split_sum
+from edgekernelbench.ir.interpret.contract import Contraction, split_sum
+from edgekernelbench.ir.interpret.fold import Fold
 from edgekernelbench.ir.interpret.frame import Frame, GridVar, InterpretError, Value
 from edgekernelbench.ir.interpret.loads import Dim, Fn, Term, make_load
+from edgekernelbench.ir.interpret.nodes import Node, join, recombined, tuple_of, with_fn
 from edgekernelbench.ir.interpret.reduce import AxisPlan, Reducer
 
 Group = tuple[frozenset[int], int]  # uids of grid variables, and the elements they may span
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A compiled expression.
-
-    Attributes:
-        deps: uids of the grid variables it varies over.
-        lets: uids of the lets it reads that are bound outside of it.
-    """
-
-    fn: Fn
-    deps: frozenset[int] = frozenset()
-    lets: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +102,9 @@ class Compiler:
                 inner = self.expr(arg, ndim)
                 convert = numeric.cast(arg.dtype, expr.dtype, self.mode)
                 return inner if convert is None else self._apply(convert, [inner])
+            case core.Call(fn="fma", args=args) if self.mode == "f64":
+                product = core.Binary("mul", args[0], args[1], expr.dtype)
+                return self.expr(core.Binary("add", product, args[2], expr.dtype), ndim)
             case core.Call(fn=fn, args=args):
                 return self._apply(numeric.intrinsic(fn), [self.expr(a, ndim) for a in args])
             case core.Binary():
@@ -141,27 +132,29 @@ class Compiler:
         return Node(read, self.let_deps[var.uid], frozenset((var.uid,)))
 
     def _apply(self, fn: Any, args: list[Node]) -> Node:
-        joined = _join(args)
+        joined = join(args)
         match [arg.fn for arg in args]:
             case [a]:
-                return _with(joined, lambda frame: fn(a(frame)))
+                return with_fn(joined, lambda frame: fn(a(frame)))
             case [a, b]:
-                return _with(joined, lambda frame: fn(a(frame), b(frame)))
-        raise InterpretError("an intrinsic takes one or two arguments")
+                return with_fn(joined, lambda frame: fn(a(frame), b(frame)))
+            case [a, b, c]:
+                return with_fn(joined, lambda frame: fn(a(frame), b(frame), c(frame)))
+        raise InterpretError("an intrinsic takes one to three arguments")
 
     def _binary(self, expr: core.Binary, ndim: int) -> Node:
         left = self.expr(expr.left, ndim)
         if expr.op in core.BOOL_OPS:
             other = self.expr(expr.right, ndim)
-            return _with(_join([left, other]), make_junction(expr.op == "and", left.fn, other.fn))
+            return with_fn(join([left, other]), make_junction(expr.op == "and", left.fn, other.fn))
         if _is_square(expr):
             base = left.fn
-            return _with(left, lambda frame: (x := base(frame)) * x)
+            return with_fn(left, lambda frame: (x := base(frame)) * x)
         right = self.expr(expr.right, ndim)
         operation = numeric.binary(expr.op, expr.left.dtype)
         if expr.op in ("fdiv", "mod") and expr.dtype.is_int and not _is_positive(expr.right):
             fn = make_division(operation, left.fn, right.fn)
-            return _with(_join([left, right]), fn)
+            return with_fn(join([left, right]), fn)
         return self._apply(operation, [left, right])
 
     def _select(self, expr: core.Select, ndim: int) -> Node:
@@ -169,7 +162,7 @@ class Compiler:
         then = self._shelter(expr.then, ndim)
         other = self._shelter(expr.other, ndim)
         fn = make_branch(cond.fn, then.fn, other.fn)
-        return _with(_join([cond, then, other]), fn)
+        return with_fn(join([cond, then, other]), fn)
 
     def _shelter(self, expr: core.Expr, ndim: int) -> Node:
         """Compiles an expression that runs in some lanes only."""
@@ -188,7 +181,7 @@ class Compiler:
                 frame.vals[slot] = value(frame)
             return fn(frame)
 
-        joined = _join([*nodes, result])
+        joined = join([*nodes, result])
         return Node(run, result.deps, joined.lets - bound)
 
     def _lets(
@@ -228,7 +221,7 @@ class Compiler:
             deps.add(uid)
         convert = numeric.cast(tensor.dtype, expr.dtype, self.mode)
         fn = make_load(tensor.name, storage.number, storage.shape, dims, ndim, convert)
-        joined = _join(nodes)
+        joined = join(nodes)
         return Node(fn, joined.deps | deps, joined.lets)
 
     def _terms(self, form: Affine) -> tuple[Term, ...]:
@@ -249,7 +242,7 @@ class Compiler:
         body, contraction, groups = self._body(expr, where, nodes, inner)
         self._sheltered -= 1
         own = frozenset(axis.var.uid for axis in expr.axes)
-        joined = _join([*nodes, *([] if where is None else [where]), body])
+        joined = join([*nodes, *([] if where is None else [where]), body])
         deps = joined.deps - own
         self.groups += groups
         reducer = Reducer(
@@ -264,6 +257,7 @@ class Compiler:
             tuple((tuple(self.grid[u] for u in sorted(uids)), cap) for uids, cap in groups),
             numeric.numpy_dtype(expr.dtype, self.mode),
             _empty(expr, self.mode),
+            None if expr.combiner is None else (self._fold(expr.combiner, inner), expr.part),
         )
         if not self._sheltered and not joined.lets:
             self.aheads.append(Ahead(key, reducer, deps, tuple(self.groups[mark:])))
@@ -290,15 +284,21 @@ class Compiler:
         """The body, a faster way to sum it if there is one, and the temporaries either needs."""
         own = frozenset(axis.var.uid for axis in expr.axes)
         exact = self.mode == "f64" or not expr.dtype.is_float
-        outside = _join([*bounds, *([] if where is None else [where])])
-        if expr.op != "sum" or expr.dtype is DType.BOOL:
+        outside = join([*bounds, *([] if where is None else [where])])
+        if expr.combiner is not None:
+            items = [self.expr(item, inner) for item in expr.items]
+            body = with_fn(join(items), tuple_of([item.fn for item in items]))
+            lanes = max(limits.LEAST_LANES, self.lanes // (2 * len(items)))
+            return body, None, [(body.deps | outside.deps | own, lanes)]
+        stepwise = not exact and expr.dtype is DType.F16
+        if expr.op != "sum" or expr.dtype is DType.BOOL or stepwise:
             body = self.expr(expr.body, inner)
             return body, None, [(body.deps | outside.deps | own, self.lanes)]
         block = expr.body if isinstance(expr.body, core.Block) else core.Block((), expr.body)
         lets, bound, nodes = self._lets(block.lets, inner)
         terms = split_sum(block.result, single=not exact)
         factors = [[self.expr(f, inner) for f in term.factors] for term in terms]
-        body = self._recombine(lets, bound, nodes, terms, factors)
+        body = recombined(lets, bound, nodes, terms, factors)
         whole = body.deps | outside.deps | own
         groups = [(part.deps, limits.FACTOR_LANES) for part in [*nodes, *itertools.chain(*factors)]]
         groups += [(outside.deps, limits.FACTOR_LANES), (whole - own, limits.FACTOR_LANES)]
@@ -317,61 +317,22 @@ class Compiler:
         dtype = numeric.numpy_dtype(expr.dtype, self.mode)
         return body, Contraction(tuple(lets), pairs, inner, len(own), dtype), groups
 
-    def _recombine(
-        self,
-        lets: list[tuple[int, Fn]],
-        bound: frozenset[int],
-        nodes: list[Node],
-        terms: tuple[Product, ...],
-        factors: list[list[Node]],
-    ) -> Node:
-        """The sum of products again as one closure."""
-        pairs = [
-            (term.sign, [node.fn for node in part])
-            for term, part in zip(terms, factors, strict=True)
-        ]
-
-        def run(frame: Frame) -> Value:
-            for slot, value in lets:
-                frame.vals[slot] = value(frame)
-            total = None
-            for sign, (first, *more) in pairs:
-                product = first(frame)
-                for fn in more:
-                    product = product * fn(frame)
-                if total is None:
-                    total = product if sign > 0 else -product
-                else:
-                    total = total + product if sign > 0 else total - product
-            return total
-
-        flat = list(itertools.chain(*factors))
-        joined = _join([*nodes, *flat])
-        return Node(run, _join(flat).deps, joined.lets - bound)
+    def _fold(self, combiner: core.Combiner, ndim: int) -> Fold:
+        for var in (*combiner.left, *combiner.right):
+            self.let_deps[var.uid], self.let_forms[var.uid] = frozenset(), None
+        left, right = (
+            tuple(self.slot(var) for var in side) for side in (combiner.left, combiner.right)
+        )
+        lets, _, _ = self._lets(combiner.lets, ndim)
+        results = tuple(self.expr(result, ndim).fn for result in combiner.results)
+        init = tuple(numeric.numpy_dtype(c.dtype, self.mode).type(c.value) for c in combiner.init)
+        return Fold(left, right, tuple(lets), results, init)
 
     def _extent(self, uids: frozenset[int]) -> int:
         size = 1
         for uid in uids:
             size *= self.grid[uid].extent
         return size
-
-
-def _join(nodes: Iterable[Node]) -> Node:
-    """A node with the dependences of all ``nodes``; its closure is none of theirs."""
-    deps: frozenset[int] = frozenset()
-    lets: frozenset[int] = frozenset()
-    for node in nodes:
-        deps |= node.deps
-        lets |= node.lets
-    return Node(_nothing, deps, lets)
-
-
-def _nothing(frame: Frame) -> Value:
-    raise AssertionError("a joined node is never run")
-
-
-def _with(node: Node, fn: Fn) -> Node:
-    return Node(fn, node.deps, node.lets)
 
 
 def _is_square(expr: core.Binary) -> bool:
@@ -384,4 +345,6 @@ def _is_positive(expr: core.Expr) -> bool:
 
 def _empty(expr: core.Reduce, mode: numeric.Mode) -> Any:
     dtype = numeric.numpy_dtype(expr.dtype, mode)
+    if expr.combiner is not None:
+        return dtype.type(expr.combiner.init[expr.part].value)
     return dtype.type(np.array(core.identity(expr.op, expr.body.dtype)).astype(dtype))

@@ -11,6 +11,7 @@ import numpy as np
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.interpret.contract import Contraction
+from edgekernelbench.ir.interpret.fold import Fold
 from edgekernelbench.ir.interpret.frame import Frame, GridVar, Value, lift
 from edgekernelbench.ir.interpret.loads import Fn
 
@@ -34,6 +35,7 @@ class Reducer:
         outer: grid variables outside that the reduction depends on.
         groups: sets of grid variables whose extents multiply to the size of a temporary, each
             with the size allowed; the reduction axes are split to stay below.
+        fold: the combiner, with the number of the component wanted; the body is a tuple then.
     """
 
     key: int
@@ -47,6 +49,7 @@ class Reducer:
     groups: tuple[tuple[tuple[GridVar, ...], int], ...]
     dtype: np.dtype
     empty: Any
+    fold: tuple[Fold, int] | None = None
 
     def __call__(self, frame: Frame) -> Value:
         if frame.memo and self.key in frame.memo:
@@ -54,17 +57,24 @@ class Reducer:
         ranges = self._ranges(frame)
         if ranges is None:
             return self.empty
-        merge = _merge_argument if self.op in ("argmax", "argmin") else _merge
         total = None
         for piece in self._pieces(frame, ranges):
             frame.tick()
             self._bind(frame, piece)
             part = self._part(frame)
             if part is not None:
-                total = part if total is None else merge(self.op, total, part)
+                total = part if total is None else self._merged(frame, total, part)
         if total is None:
             return self.empty
+        if self.fold is not None:
+            return total[self.fold[1]]
         return total[1] if isinstance(total, tuple) else total
+
+    def _merged(self, frame: Frame, total: Any, part: Any) -> Any:
+        if self.fold is not None:
+            return self.fold[0].combine(frame, total, part)
+        merge = _merge_argument if self.op in ("argmax", "argmin") else _merge
+        return merge(self.op, total, part)
 
     def _ahead(self, frame: Frame) -> Value:
         """The lanes of a result evaluated ahead for the whole stage."""
@@ -168,6 +178,10 @@ class Reducer:
             result = self.contraction.part(frame, mask, counts)
             if result is not None:
                 return result if self.ndim else result[()]
+        if self.fold is not None:
+            items = [lift(item, self.ndim + len(counts)) for item in self.body(frame)]
+            made = self.fold[0].all(frame, items, mask, counts)
+            return made if self.ndim else tuple(value[()] for value in made)
         body = lift(self.body(frame), self.ndim + len(counts))
         body = np.broadcast_to(body, counts + body.shape[len(counts) :])
         if self.op in ("argmax", "argmin"):
@@ -175,6 +189,8 @@ class Reducer:
         if mask is not None:
             body = np.where(mask, body, self.empty)
         axes = tuple(range(len(counts)))
+        if self.op in ("sum", "prod") and self.dtype == np.float16:
+            return _each_rounded(_UFUNCS[self.op], body, len(counts))
         if self.op in ("sum", "prod"):
             return _UFUNCS[self.op].reduce(body, axis=axes, dtype=self.dtype)
         return _UFUNCS[self.op].reduce(body, axis=axes)
@@ -208,6 +224,15 @@ _UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
     "any": np.logical_or, "all": np.logical_and,
 }  # fmt: skip
+
+
+def _each_rounded(ufunc: np.ufunc, body: np.ndarray, leading: int) -> np.ndarray:
+    """The reduction over the leading dimensions with every step rounded to f16.
+
+    NumPy's own reductions of f16 keep their running value in f32.
+    """
+    flat = body.reshape((-1, *body.shape[leading:]))
+    return ufunc.accumulate(flat, axis=0)[-1]
 
 
 def _merge(op: str, total: Value, part: Value) -> Value:

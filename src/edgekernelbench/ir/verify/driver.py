@@ -6,6 +6,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import Prover, program_ranges
 from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.verify import rules
+from edgekernelbench.ir.verify.laws import Laws
 from edgekernelbench.ir.verify.order import Writer, writers
 from edgekernelbench.ir.verify.reads import Reads
 from edgekernelbench.ir.verify.walk import Walk
@@ -16,7 +17,8 @@ def verify(program: core.Program) -> tuple[Diagnostic, ...]:
 
     - every read is in bounds and every divisor positive, in every iteration and for all data;
     - histories read only finished iterations, stages are read within their lifetime;
-    - each element of each output is written exactly once.
+    - each element of each output is written exactly once;
+    - combiners give the same in any order (tested on samples, see `laws`).
 
     The work is bounded; a proof that does not succeed within it is a finding.
     """
@@ -24,13 +26,13 @@ def verify(program: core.Program) -> tuple[Diagnostic, ...]:
     found = writers(program)
     by_name = _by_name(found, report)
     prover = Prover(program_ranges(program))
-    reads = Reads(prover, report, by_name)
+    reads, laws = Reads(prover, report, by_name), Laws(prover, report)
     for writer in found:
         _check_loops(writer, report)
     _check_outputs(program, by_name, report)
     if not report.has_errors:
         for writer in found:
-            Walk(prover, reads, writer).run()
+            Walk(prover, reads, laws, writer).run()
             if prover.steps_left <= 0 or len(report.items) >= report.limit:
                 break
     if prover.steps_left <= 0:

@@ -1,6 +1,7 @@
 """The rules that verification proves: codes E300 to E399.
 
-E30x reads in bounds, E31x divisors, E32x loops and lifetimes, E33x outputs, E39x warnings.
+E30x reads in bounds, E31x divisors, E32x loops and lifetimes, E33x outputs, E34x limits, E35x
+combiners, E39x warnings.
 """
 
 from __future__ import annotations
@@ -20,4 +21,9 @@ INNER_INDEX = Rule("E322", "a stage indexed by a loop index is indexed by those 
 DEFINED = Rule("E323", "a stage is defined once, before it is read outside its loops")
 OUTPUT = Rule("E330", "each element of an output is written exactly once")
 TOO_HARD = Rule("E340", "the proofs of a kernel take a bounded number of steps")
+LAWS = Rule(
+    "E350",
+    "a combiner gives the same in any order, and its `init` changes nothing: it is associative and "
+    "commutative on the elements of the reduction, of which samples are tried",
+)
 UNUSED = Rule("E390", "an input is read by some stage")

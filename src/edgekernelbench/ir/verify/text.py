@@ -58,7 +58,8 @@ def _text(expr: core.Expr, strength: int, depth: int) -> str:
             return _select(expr, strength, depth)
         case core.Reduce():
             axes = ", ".join(a.var.name for a in expr.axes)
-            return f"{expr.op}[{axes}]({_text(expr.body, 0, depth - 1)})"
+            body = ", ".join(_text(item, 0, depth - 1) for item in expr.items)
+            return f"{expr.label}[{axes}]({body})"
         case core.Block():
             return _text(expr.result, strength, depth - 1)
 

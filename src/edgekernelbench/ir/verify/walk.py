@@ -7,6 +7,7 @@ from dataclasses import replace
 from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import NOTHING, Facts, Prover
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.ir.verify.laws import Laws
 from edgekernelbench.ir.verify.order import Writer
 from edgekernelbench.ir.verify.reads import Reads, Site
 
@@ -19,9 +20,10 @@ class Walk:
     reduction uses is computed with it, so its reads are checked once more, without these facts.
     """
 
-    def __init__(self, prover: Prover, reads: Reads, reader: Writer) -> None:
+    def __init__(self, prover: Prover, reads: Reads, laws: Laws, reader: Writer) -> None:
         self._prover = prover
         self._reads = reads
+        self._laws = laws
         self._reader = reader
         self._conditional: dict[int, core.Expr] = {}
 
@@ -73,7 +75,18 @@ class Walk:
         if expr.where is not None:
             self.visit(expr.where, Site(facts, dropped))
             facts = prover.assume(facts, expr.where)
-        self.visit(expr.body, Site(facts, dropped))
+        for item in expr.items:
+            self.visit(item, Site(facts, dropped))
+        if expr.combiner is not None:
+            self._combiner(expr, expr.combiner)
+
+    def _combiner(self, expr: core.Reduce, combiner: core.Combiner) -> None:
+        for var, value in combiner.lets:
+            self.visit(value, Site(NOTHING))
+            self._prover.forms.bind_let(var, value)
+        for result in combiner.results:
+            self.visit(result, Site(NOTHING))
+        self._laws.check(expr)
 
     def _recheck_lets(self, expr: core.Expr, site: Site) -> None:
         """Lets bound under facts that do not hold where ``expr`` is computed."""

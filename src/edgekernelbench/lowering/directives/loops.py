@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from edgekernelbench.ir import surface
 from edgekernelbench.ir.core import Stage, Var
@@ -12,10 +13,20 @@ from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.nest import LoopKind
-from edgekernelbench.lowering.plan import Part, Piece, name_pieces, own_axes, reduce_axes
+from edgekernelbench.lowering.options import DEFAULT_UNROLLED, MAX_UNROLLED
+from edgekernelbench.lowering.plan import (
+    Part,
+    Piece,
+    chunk_count,
+    extents_of,
+    name_pieces,
+    own_axes,
+    reduce_axes,
+)
 
-MAX_UNROLLED = 256
 MAX_PIECES = 32
+MAX_CHUNKS = 256
+MAX_PARTIALS = 1 << 26  # elements
 
 
 @dataclass(slots=True)
@@ -25,6 +36,7 @@ class LoopsResolver:
     Attributes:
         placed: the nest is for a tile inside another stage's loop.
         hoisted: stages that the reductions inside this one became.
+        unroll_limit: copies of the body that unrolled loops may make.
     """
 
     stage: Stage
@@ -32,6 +44,7 @@ class LoopsResolver:
     report: Report
     placed: bool
     hoisted: tuple[str, ...] = ()
+    unroll_limit: int = DEFAULT_UNROLLED
 
     def resolve(self, line: surface.LoopsLine) -> tuple[Piece, ...] | None:
         """The nest, None after diagnostics."""
@@ -39,10 +52,7 @@ class LoopsResolver:
         if len(line.pieces) > MAX_PIECES:
             self.report.error(rules.TOO_DEEP, f"{len(line.pieces)} loops", line.span)
             return None
-        extents = {
-            **own_axes(self.stage),
-            **{v: a.extent for v, a in reduce_axes(self.stage).items()},
-        }
+        extents = extents_of(self.stage)
         axes = self._axes(line, extents)
         if axes is None:
             return None
@@ -50,7 +60,7 @@ class LoopsResolver:
         steps = self._steps(line, axes, extents)
         pieces = self._pieces(line, axes, steps)
         self._labels(line, pieces)
-        self._parallel(line, pieces)
+        self._parallel(line, pieces, extents)
         self._vectorize(line, pieces, extents)
         self._unroll(line, pieces, extents)
         return pieces if len(self.report.items) == before else None
@@ -129,23 +139,42 @@ class LoopsResolver:
             seen.add(piece.name)
 
     # ---------------------------------------------------------- annotations
-    def _parallel(self, line: surface.LoopsLine, pieces: tuple[Piece, ...]) -> None:
-        inner = False
+    def _parallel(
+        self, line: surface.LoopsLine, pieces: tuple[Piece, ...], extents: Mapping[Var, int]
+    ) -> None:
+        inner, split = False, ""
         for written, piece in zip(line.pieces, pieces, strict=True):
             if piece.kind != "parallel":
                 inner = True
                 continue
             reason, help = "", "move it to the front of the nest, or drop `parallel`"
-            if piece.reduction:
-                reason, help = f"`{piece.name}` is a reduction axis", "mark a spatial axis"
-            elif self.placed:
+            if self.placed:
                 reason = f"`{self.stage.name}` is placed in another stage's loop"
                 help = "mark the outermost loop of the stage it is placed in"
             elif inner:
                 reason = f"`{piece.name}` is inside a loop that is not parallel"
+            elif piece.reduction and split:
+                reason = f"`{piece.name}` is a reduction axis, and `{split}` is split already"
+                help = f"drop `parallel` from `{piece.name}`"
             if reason:
                 message = f"{reason}: it cannot be parallel"
                 self.report.error(rules.PARALLEL, message, written.span, [help])
+            elif piece.reduction:
+                split = piece.name
+                self._chunks(written, piece, extents[piece.axis])
+
+    def _chunks(self, written: surface.Piece, piece: Piece, extent: int) -> None:
+        """A parallel reduction axis has a partial result of the whole stage for each chunk."""
+        count, results = chunk_count(piece, extent), prod(own_axes(self.stage).values())
+        most = min(MAX_CHUNKS, MAX_PARTIALS // results)
+        if count <= max(1, most):
+            return
+        axis = piece.axis.name
+        message = f"`{piece.name}` cuts `{axis}` into {count} chunks, with {results} results each"
+        help = [f"`parallel {axis} by N` with N from {-(-extent // max(1, most))} on"]
+        if most < 2:
+            help = ["mark a spatial axis instead"]
+        self.report.error(rules.PARALLEL, message, written.span, help)
 
     def _vectorize(
         self, line: surface.LoopsLine, pieces: tuple[Piece, ...], extents: Mapping[Var, int]
@@ -167,7 +196,8 @@ class LoopsResolver:
                 self._simd(written, pieces)
 
     def _simd(self, written: surface.Piece, pieces: tuple[Piece, ...]) -> None:
-        first = next(k for k, piece in enumerate(pieces) if piece.reduction)
+        loops = [k for k, p in enumerate(pieces) if p.reduction and p.kind != "parallel"]
+        first = loops[0]  # a parallel one makes chunks, each a reduction of its own
         plain = [p for p in pieces[first:] if not p.reduction and p.kind != "unroll"]
         if plain:
             names = ", ".join(piece.name for piece in plain)
@@ -190,16 +220,19 @@ class LoopsResolver:
                 message = f"the range of `{piece.axis.name}` is not constant"
                 self.report.error(rules.UNROLL, message, written.span, ["drop `unroll`"])
             copies *= count
-            if copies > MAX_UNROLLED:
+            if copies > self.unroll_limit:
                 message = f"the unrolled loops make {copies} copies of the body"
-                help = [f"at most {MAX_UNROLLED}: use smaller steps, or unroll fewer loops"]
+                help = [
+                    f"at most {self.unroll_limit}: use smaller steps, or unroll fewer loops",
+                    f"in `schedule for llvm`, `option unroll_limit {MAX_UNROLLED}` allows more",
+                ]
                 self.report.error(rules.UNROLL, message, written.span, help)
                 return
 
 
 def describe_axes(stage: Stage) -> str:
     """``i (100), j (30), k (64)``: the axes with their extents."""
-    extents = {**own_axes(stage), **{v: a.extent for v, a in reduce_axes(stage).items()}}
+    extents = extents_of(stage)
     return ", ".join(f"{var.name} ({extent})" for var, extent in extents.items()) or "none"
 
 

@@ -13,6 +13,7 @@ from edgekernelbench.lowering.emit.order import Circular, body_order
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.plan import Attach, Plan, StagePlan
+from edgekernelbench.lowering.together import siblings
 
 MAX_NESTED = 16
 
@@ -79,18 +80,26 @@ def _refuse_depth(
             report.error(rules.NESTED, message, place.span, help)
 
 
-def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | None:
-    depth = target.piece_index(place.loop)
-    names = [piece.name for piece in target.pieces]
+def find_loop(stage: str, loop: str, span: Span, target: StagePlan, report: Report) -> int | None:
+    """The number of a loop of a stage, None after an error."""
+    depth = target.piece_index(loop)
     if depth is None:
-        message = f"`{place.target}` has no loop `{place.loop}`"
+        names = [piece.name for piece in target.pieces]
+        message = f"`{stage}` has no loop `{loop}`"
         known = ", ".join(names) or "none"
-        close = did_you_mean(place.loop, names)
-        pieces = [n for n in names if n.rstrip("0123456789") == place.loop]
+        close = did_you_mean(loop, names)
+        pieces = [n for n in names if n.rstrip("0123456789") == loop]
         ways = [f"its loops are {known}"]
         if close or pieces:
-            ways.insert(0, f"did you mean `{place.target}.{close or pieces[0]}`?")
-        report.error(rules.NO_TARGET, message, place.span, ways, [nest_note(target)])
+            ways.insert(0, f"did you mean `{stage}.{close or pieces[0]}`?")
+        report.error(rules.NO_TARGET, message, span, ways, [nest_note(target)])
+    return depth
+
+
+def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | None:
+    depth = find_loop(place.target, place.loop, place.span, target, report)
+    names = [piece.name for piece in target.pieces]
+    if depth is None:
         return None
     if target.pieces[depth].kind == "vectorize":
         outer = names[depth - 1] if depth else None
@@ -141,17 +150,39 @@ class PlaceChecker:
 
     def _related(self, tree: Tree, name: str) -> None:
         place = self.plan.attach[name]
-        inside = set(tree.below(place.target, place.depth)) | {place.target}
-        if tree.consumes(place.target, name):
-            self._consumer(place, name)
-        elif not any(reader in inside for reader in tree.graph.readers(name)):
+        inside = {*tree.below(place.target, place.depth), *tree.group(place.target)}
+        if self._consumes(tree, name):
+            return
+        if not any(reader in inside for reader in tree.graph.readers(name)):
             self._unrelated(tree, name, place)
         else:
             self._producer(tree, name, place, inside)
 
+    def _consumes(self, tree: Tree, name: str) -> bool:
+        """Whether the stage reads what it is placed in; what it reads of the loops around it, at
+        any distance, must be complete there."""
+        child = name
+        while child in self.plan.attach:
+            around = self.plan.attach[child]
+            if tree.consumes(around.target, name):
+                if tree.consumes(around.target, child):
+                    self._consumer(around, name)
+                else:
+                    self._too_early(around.target, child, name)
+            child = around.target
+        return tree.consumes(self.plan.attach[name].target, name)
+
+    def _too_early(self, target: str, child: str, name: str) -> None:
+        message = f"`{name}` reads `{target}`, and is placed in `{child}`, which runs before it"
+        help = [f"leave `{name}` unplaced", f"or place it in a loop of `{target}` itself"]
+        self.report.error(rules.CIRCULAR, message, self.spans[name], help)
+
     def _consumer(self, place: Attach, name: str) -> None:
         target = self.plan.stages[place.target]
         first = target.first_reduction
+        if target.split is not None:
+            self._split(place, name, target)
+            return
         if target.reduce is None or place.depth < first:
             return
         outside = [piece.name for piece in target.pieces[:first]]
@@ -160,6 +191,14 @@ class PlaceChecker:
             help = [f"a consumer goes outside the reduction: `{place.target}.{outside[-1]}`"]
         else:
             help = [f"put a spatial loop of `{place.target}` outside its reduction loops"]
+        note = nest_note(target)
+        self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help, [note])
+
+    def _split(self, place: Attach, name: str, target: StagePlan) -> None:
+        assert target.split is not None
+        message = f"`{name}` reads `{place.target}`, which is complete only behind its nest: "
+        message += f"`{target.split.name}`, a reduction axis, is parallel"
+        help = [f"leave `{name}` unplaced", f"or drop `parallel` from `{target.split.name}`"]
         note = nest_note(target)
         self.report.error(rules.INSIDE_REDUCTION, message, self.spans[name], help, [note])
 
@@ -181,6 +220,13 @@ class PlaceChecker:
             readers = ", ".join(f"`{n}`" for n in dict.fromkeys(outside))
             message = f"{readers} reads `{name}` outside the loop `{here}`"
             help = [f"place {readers} there too", f"or leave `{name}` unplaced"]
+            kin = siblings(tree.graph).get(place.target, ())
+            apart = [n for n in kin if n in outside]
+            if apart:
+                names = ", ".join(f"`{n}`" for n in apart)
+                help[0] = (
+                    f"give {names} the loops and the place of `{place.target}`: one nest for all"
+                )
             note = nest_note(self.plan.stages[place.target])
             self.report.error(rules.READERS, message, self.spans[name], help, [note])
 

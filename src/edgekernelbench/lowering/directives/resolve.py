@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from edgekernelbench.ir import surface
+from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.core import Program, Tensor
-from edgekernelbench.ir.diagnostics import Report, Rule, Span
-from edgekernelbench.ir.words import did_you_mean
+from edgekernelbench.ir.diagnostics import Report, Span
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.layouts import LayoutResolver
 from edgekernelbench.lowering.directives.loops import LoopsResolver
+from edgekernelbench.lowering.directives.names import unknown
 from edgekernelbench.lowering.directives.places import Placement
+from edgekernelbench.lowering.directives.prefetches import Wish
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.expr.rewrite import Names
 from edgekernelbench.lowering.graph import Graph
+from edgekernelbench.lowering.options import Options
 from edgekernelbench.lowering.passes.inline import refusal
 from edgekernelbench.lowering.plan import Layout, Piece
 from edgekernelbench.targets.model import Target
@@ -48,9 +49,11 @@ def resolve_layouts(
     out: dict[str, Layout] = {}
     seen: set[str] = set()
     for line in memory.lines if memory else ():
+        if not isinstance(line, surface.LayoutLine):
+            continue
         name = line.tensor.name
         if name not in tensors:
-            _unknown(rules.UNKNOWN_TENSOR, "tensor", line.tensor, tensors, report)
+            unknown(rules.UNKNOWN_TENSOR, "tensor", line.tensor, tensors, report)
         elif name in seen:
             message = f"`{name}` has two layouts"
             report.error(rules.REPEATED_LAYOUT, message, line.span, ["keep one"])
@@ -66,16 +69,6 @@ def resolve_layouts(
     return out
 
 
-def _unknown(
-    rule: Rule, what: str, ref: surface.Ref, known: Mapping[str, object], report: Report
-) -> None:
-    close = did_you_mean(ref.name, known)
-    inner = [n for n in known if n.rsplit(".", 1)[-1] == ref.name or n.startswith(ref.name + ".")]
-    ways = [f"did you mean `{close or inner[0]}`?"] if close or inner else []
-    listed = ", ".join(f"`{n}`" for n in list(known)[:30])
-    report.error(rule, f"there is no {what} `{ref.name}`", ref.span, [*ways, f"known: {listed}"])
-
-
 @dataclass(slots=True)
 class ScheduleLines:
     """The lines of a schedule by stage, with their names checked.
@@ -84,18 +77,28 @@ class ScheduleLines:
         loops: `loops` lines.
         places: placed stages.
         inlined: stages that are substituted away, with the place in the text.
+        caches: copies that the memory layer places, with the stage that reads each.
+        wishes: prefetches.
         spans: the line that decides each stage, for later findings.
     """
 
     loops: dict[str, surface.LoopsLine] = field(default_factory=dict)
     places: dict[str, Placement] = field(default_factory=dict)
     inlined: dict[str, Span] = field(default_factory=dict)
+    caches: dict[str, str] = field(default_factory=dict)
+    wishes: tuple[Wish, ...] = ()
 
     @property
     def mentioned(self) -> set[str]:
         """Stages that default rules leave alone."""
+        fetched = {name for wish in self.wishes for name in (wish.stage, wish.tensor)}
+        return {*self.loops, *self.places, *self.inlined, *self.targets, *fetched}
+
+    @property
+    def targets(self) -> set[str]:
+        """Stages in whose loops something else happens."""
         targets = {place.target for place in self.places.values()}
-        return {*self.loops, *self.places, *self.inlined, *targets}
+        return targets | {wish.stage for wish in self.wishes}
 
     @property
     def spans(self) -> dict[str, Span]:
@@ -104,10 +107,18 @@ class ScheduleLines:
 
 
 def read_schedule(
-    schedule: surface.ScheduleLayer | None, program: Program, graph: Graph, report: Report
+    schedule: surface.ScheduleLayer | None,
+    program: Program,
+    graph: Graph,
+    report: Report,
+    caches: Iterable[Placement] = (),
+    wishes: tuple[Wish, ...] = (),
 ) -> ScheduleLines:
-    """Sorts the lines of a schedule by stage."""
-    return _Reader(program, graph, report).read(schedule)
+    """Sorts the lines of a schedule by stage; ``caches`` are placed by the memory layer."""
+    places = {place.stage: place for place in caches}
+    readers = {name: place.target for name, place in places.items()}
+    lines = ScheduleLines(places=places, caches=readers, wishes=wishes)
+    return _Reader(program, graph, report, lines).read(schedule)
 
 
 @dataclass(slots=True)
@@ -115,7 +126,7 @@ class _Reader:
     program: Program
     graph: Graph
     report: Report
-    lines: ScheduleLines = field(default_factory=ScheduleLines)
+    lines: ScheduleLines
 
     def read(self, schedule: surface.ScheduleLayer | None) -> ScheduleLines:
         for line in schedule.lines if schedule else ():
@@ -137,6 +148,10 @@ class _Reader:
             if place.target in self.lines.inlined:
                 message = f"`{place.target}` is inlined: it has no loop to place `{place.stage}` in"
                 self.report.error(rules.NO_TARGET, message, place.span, ["drop one of the lines"])
+        for wish in self.lines.wishes:
+            for name in {wish.stage, wish.tensor} & self.lines.inlined.keys():
+                message = f"`{name}` is inlined: there is nothing to fetch ahead"
+                self.report.error(rules.NO_TARGET, message, wish.span, ["drop one of the lines"])
         return self.lines
 
     def _known(self, ref: surface.Ref) -> bool:
@@ -146,7 +161,7 @@ class _Reader:
             message = f"`{ref.name}` is an input: only stages are computed"
             self.report.error(rules.UNKNOWN_STAGE, message, ref.span)
             return False
-        _unknown(rules.UNKNOWN_STAGE, "stage", ref, self.graph.places, self.report)
+        unknown(rules.UNKNOWN_STAGE, "stage", ref, self.graph.places, self.report)
         return False
 
     def _loops(self, line: surface.LoopsLine) -> None:
@@ -187,7 +202,7 @@ class _Reader:
 
 
 def resolve_nests(
-    lines: ScheduleLines, graph: Graph, numbers: Numbers, report: Report
+    lines: ScheduleLines, graph: Graph, numbers: Numbers, report: Report, options: Options
 ) -> dict[str, tuple[Piece, ...]]:
     """The nests of the stages that have a `loops` line."""
     out: dict[str, tuple[Piece, ...]] = {}
@@ -196,7 +211,8 @@ def resolve_nests(
             continue
         stage = graph.stage(name)
         hoisted = tuple(hoisted_names(graph, name))
-        resolver = LoopsResolver(stage, numbers, report, name in lines.places, hoisted)
+        placed, limit = name in lines.places, options.unroll_limit
+        resolver = LoopsResolver(stage, numbers, report, placed, hoisted, limit)
         pieces = resolver.resolve(line)
         if pieces is not None:
             out[name] = pieces
@@ -205,5 +221,9 @@ def resolve_nests(
 
 def hoisted_names(graph: Graph, name: str) -> list[str]:
     """Stages that the reductions inside ``name`` became: ``Y.sum``, ``Y.sum1``."""
-    pattern = re.compile(re.escape(name) + r"\.(sum|prod|max|min|any|all|argmax|argmin)\d*$")
-    return [other for other in graph.places if pattern.match(other)]
+    out: list[str] = []
+    for other, place in graph.places.items():
+        reduce = place.stage.expr
+        if isinstance(reduce, core.Reduce) and other.startswith(f"{name}.{reduce.label}"):
+            out.append(other)
+    return out

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering.emit.boxes import Box
-from edgekernelbench.lowering.emit.context import Context
+from edgekernelbench.lowering.emit.boxes import Box, Span
+from edgekernelbench.lowering.emit.combine import (
+    Parts,
+    add_element,
+    bind,
+    merge_lanes,
+    needed_parts,
+)
+from edgekernelbench.lowering.emit.context import Context, reload
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
-from edgekernelbench.lowering.nest import If, LetValue, Seq, Stmt, Store
+from edgekernelbench.lowering.nest import If, Seq, Stmt, Store
 
 _BINARY: dict[str, core.ArithOp] = {
     "sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or", "all": "and",
@@ -25,7 +32,8 @@ Address = Callable[[Box, Expr | None], tuple[Tensor, tuple[Expr, ...]]]
 class Tile:
     """A private accumulator: one element per value of ``axes`` from the entry box on, per lane.
 
-    ``value`` holds the running result; ``position`` the index, for argmax and argmin.
+    ``value`` holds the running result; ``position`` the index, for argmax and argmin; ``parts``
+    the components that a combiner needs, of which the wanted one is ``value``.
     """
 
     axes: tuple[Var, ...]
@@ -33,10 +41,19 @@ class Tile:
     lanes: int
     value: Tensor
     position: Tensor | None
+    parts: Parts = field(default_factory=dict)
 
     @property
-    def result(self) -> Tensor:
-        """The buffer that holds what the reduction yields."""
+    def buffers(self) -> tuple[Tensor, ...]:
+        """All that a partial result consists of."""
+        if self.parts:
+            return tuple(self.parts.values())
+        return (self.value,) if self.position is None else (self.value, self.position)
+
+    def result(self, part: int | None = None) -> Tensor:
+        """The buffer that holds what the reduction yields, or a further component of it."""
+        if part is not None:
+            return self.parts[part]
         return self.value if self.position is None else self.position
 
     def where(self, box: Box, lane: Expr | None) -> tuple[Expr, ...]:
@@ -49,11 +66,53 @@ class Tile:
         return tuple(out)
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Where the results of one chunk of a reduction go, when it is split over threads.
+
+    Attributes:
+        tile: the partial results of all chunks; ``axis`` numbers them, ``index`` is this one's.
+    """
+
+    tile: Tile
+    axis: Var
+    index: Expr
+
+    def where(self, box: Box) -> tuple[Expr, ...]:
+        return self.tile.where({**box, self.axis: Span(self.index, 1)}, None)
+
+
+Make = Callable[[str, DType], Tensor]
+"""Provides a buffer: (name, dtype) -> buffer."""
+
+
+def accumulator(
+    reduce: Reduce, name: str, wanted: Iterable[int], make: Make
+) -> tuple[Tensor, Tensor | None, Parts]:
+    """The buffers of a `Tile`: value, position, parts.
+
+    Args:
+        wanted: further components of the reduction that are asked for.
+    """
+    combiner = reduce.combiner
+    if combiner is None:
+        arg = reduce.op in ("argmax", "argmin")
+        value = make(f"{name}.acc", reduce.body.dtype if arg else reduce.dtype)
+        return value, make(f"{name}.at", DType.S32) if arg else None, {}
+    parts = {
+        k: make(f"{name}.{combiner.left[k].name}", combiner.init[k].dtype)
+        for k in needed_parts(combiner, [reduce.part, *wanted])
+    }
+    return parts[reduce.part], None, parts
+
+
 def start_value(reduce: Reduce) -> core.Const:
     """What the accumulator starts from; for argmax the lowest value."""
     if reduce.op in ("argmax", "argmin"):
         op = "max" if reduce.op == "argmax" else "min"
         return core.Const(core.identity(op, reduce.body.dtype), reduce.body.dtype)
+    if reduce.combiner is not None:
+        return reduce.combiner.init[reduce.part]
     return core.Const(core.identity(reduce.op, reduce.dtype), reduce.dtype)
 
 
@@ -67,15 +126,15 @@ class Updater:
     """Emits the innermost statement of a reduction.
 
     Attributes:
-        plain: body and condition, to be evaluated only where the condition holds.
+        plain: components of an element and condition, to be evaluated only where it holds.
         eager: the same, safe to evaluate anywhere.
         extents: of the reduction axes, for positions.
     """
 
     ctx: Context
     reduce: Reduce
-    plain: tuple[Expr, Expr | None]
-    eager: tuple[Expr, Expr | None]
+    plain: tuple[tuple[Expr, ...], Expr | None]
+    eager: tuple[tuple[Expr, ...], Expr | None]
     tile: Tile | None
     target: Address
 
@@ -87,15 +146,34 @@ class Updater:
         cond: Expr | None = None
         if where is not None:
             before, cond = self.ctx.value(where, values)
-        lets, new = self.ctx.value(body, values)
         if cond is not None and lazy and not isinstance(cond, core.Const):
-            inside = [*lets, *self._step(box, lane, new, None, values)]
+            inside = self._element(body, box, lane, None, values)
             return [*before, If(cond, Seq(tuple(inside)))]
         if isinstance(cond, core.Const):
             if not cond.value:
                 return []
             cond = None
-        return [*before, *lets, *self._step(box, lane, new, cond, values)]
+        return [*before, *self._element(body, box, lane, cond, values)]
+
+    def _element(
+        self,
+        items: tuple[Expr, ...],
+        box: Box,
+        lane: Expr | None,
+        cond: Expr | None,
+        values: dict[Var, Expr],
+    ) -> list[Stmt]:
+        combiner, tile = self.reduce.combiner, self.tile
+        if combiner is None or tile is None:
+            lets, new = self.ctx.value(items[0], values)
+            return [*lets, *self._step(box, lane, new, cond, values)]
+        out: list[Stmt] = []
+        element: dict[int, Expr] = {}
+        for k in tile.parts:
+            lets, element[k] = self.ctx.value(items[k], values)
+            out += lets
+        where = tile.where(box, lane)
+        return out + add_element(self.ctx, combiner, tile.parts, where, element, cond)
 
     def _step(
         self, box: Box, lane: Expr | None, new: Expr, cond: Expr | None, values: dict[Var, Expr]
@@ -105,7 +183,7 @@ class Updater:
         buffer, where = self.target(box, lane)
         if cond is not None:
             new = core.Select(cond, new, start_value(self.reduce), new.dtype)
-        old = core.Load(buffer, where)
+        old = reload(buffer, where)
         return [Store(buffer, where, combine(self.reduce, old, new))]
 
     def _arg_step(
@@ -119,21 +197,17 @@ class Updater:
     ) -> list[Stmt]:
         assert tile.position is not None
         where = tile.where(box, lane)
-        old, old_at = core.Load(tile.value, where), core.Load(tile.position, where)
+        old, old_at = reload(tile.value, where), core.Load(tile.position, where)
         out: list[Stmt] = []
-        value = self._let("v", new, out)
-        better = self._let("better", _first_or_better(self.reduce.op, value, old, old_at), out)
+        value = bind(self.ctx, "v", new, out)
+        test = _first_or_better(self.reduce.op, value, old, old_at)
+        better = bind(self.ctx, "better", test, out)
         if cond is not None:
             better = core.Binary("and", cond, better, DType.BOOL)
         here = self.ctx.simple(core.Cast(self._position(values), DType.S32))
         out.append(Store(tile.value, where, core.Select(better, value, old, value.dtype)))
         out.append(Store(tile.position, where, core.Select(better, here, old_at, DType.S32)))
         return out
-
-    def _let(self, name: str, value: Expr, out: list[Stmt]) -> Expr:
-        var = Var(name, self.ctx.names.var(name).uid, value.dtype)
-        out.append(LetValue(var, value))
-        return core.VarRef(var)
 
     def _position(self, values: dict[Var, Expr]) -> Expr:
         flat: Expr = int_const(0)
@@ -151,23 +225,30 @@ class Updater:
             lane = self.ctx.loop_var("l", 0, width - 1)
             here: Expr = core.VarRef(lane) if width > 1 else int_const(0)
             there = self.ctx.simple(core.Binary("add", here, int_const(width), DType.S32))
-            body = self._fold_step(tile, tile.where(box, here), tile.where(box, there))
+            places = tile.where(box, here), tile.where(box, there)
+            body = merge_step(self.ctx, self.reduce, tile, *places)
             out += [self.ctx.loop(lane, width, "vectorize", body)] if width > 1 else body
             width //= 2
         return out
 
-    def _fold_step(self, tile: Tile, here: tuple[Expr, ...], there: tuple[Expr, ...]) -> list[Stmt]:
-        a, b = core.Load(tile.value, here), core.Load(tile.value, there)
-        if tile.position is None:
-            return [Store(tile.value, here, combine(self.reduce, a, b))]
-        i, j = core.Load(tile.position, here), core.Load(tile.position, there)
-        out: list[Stmt] = []
-        a, b = self._let("a", a, out), self._let("b", b, out)
-        i, j = self._let("i", i, out), self._let("j", j, out)
-        there_wins = self._let("wins", _there_wins(self.reduce.op, a, b, i, j), out)
-        out.append(Store(tile.value, here, core.Select(there_wins, b, a, a.dtype)))
-        out.append(Store(tile.position, here, core.Select(there_wins, j, i, DType.S32)))
-        return out
+
+def merge_step(
+    ctx: Context, reduce: Reduce, tile: Tile, here: tuple[Expr, ...], there: tuple[Expr, ...]
+) -> list[Stmt]:
+    """Takes the partial result at ``there`` into the one at ``here``."""
+    if reduce.combiner is not None:
+        return merge_lanes(ctx, reduce.combiner, tile.parts, here, there)
+    a, b = reload(tile.value, here), reload(tile.value, there)
+    if tile.position is None:
+        return [Store(tile.value, here, combine(reduce, a, b))]
+    i, j = core.Load(tile.position, here), core.Load(tile.position, there)
+    out: list[Stmt] = []
+    a, b = bind(ctx, "a", a, out), bind(ctx, "b", b, out)
+    i, j = bind(ctx, "i", i, out), bind(ctx, "j", j, out)
+    there_wins = bind(ctx, "wins", _there_wins(reduce.op, a, b, i, j), out)
+    out.append(Store(tile.value, here, core.Select(there_wins, b, a, a.dtype)))
+    out.append(Store(tile.position, here, core.Select(there_wins, j, i, DType.S32)))
+    return out
 
 
 def _any(first: Expr, *more: Expr) -> Expr:

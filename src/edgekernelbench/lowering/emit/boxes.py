@@ -57,6 +57,8 @@ def image(index: Expr, box: Box, ranges: Ranges) -> Span | None:
     """The values of an index expression while the axes run over ``box``; None if unknown."""
     if isinstance(index, core.VarRef) and index.var in box:
         return box[index.var]
+    if any(var not in box and var not in ranges for var in free_vars(index)):
+        return None  # a let of the expression: what it is, is known inside only
     moving = {var for var, span in box.items() if span.extent > 1}
     fixed = {var: span.base for var, span in box.items() if span.extent == 1}
     found = _image(substitute(index, fixed), box, moving, ranges)

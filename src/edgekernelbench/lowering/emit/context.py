@@ -10,6 +10,7 @@ from math import prod
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor, Var
 from edgekernelbench.ir.diagnostics import Rule
+from edgekernelbench.ir.diagnostics import Span as TextSpan
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.linear import int_const
@@ -45,6 +46,7 @@ class Problem:
     stage: str
     message: str
     help: str
+    span: TextSpan | None = None
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ class Context:
             scalar bindings that it needs, and the value; loads address buffers.
         """
         placed = simplify(substitute(expr, values), self.ranges)
-        lets, flat = flatten(self._addressed(placed), self.names)
+        lets, flat = flatten(self.addressed(placed), self.names)
         out: list[Stmt] = []
         for var, value in lets:
             if not value.dtype.is_float:
@@ -94,8 +96,9 @@ class Context:
             out.append(LetValue(var, value))
         return out, flat
 
-    def _addressed(self, expr: Expr) -> Expr:
-        expr = map_children(expr, self._addressed)
+    def addressed(self, expr: Expr) -> Expr:
+        """The expression with its loads taken from where their tensors are stored."""
+        expr = map_children(expr, self.addressed)
         if isinstance(expr, core.Load) and expr.tensor.name in self.storages:
             return self.load(expr.tensor, expr.indices)
         return expr
@@ -114,8 +117,15 @@ class Context:
         buffer, where = self.address(tensor, indices)
         return Store(buffer, where, value)
 
-    def refuse(self, rule: Rule, stage: str, message: str, help: str) -> None:
-        self.problems.setdefault((stage, rule), Problem(rule, stage, message, help))
+    def refuse(
+        self, rule: Rule, stage: str, message: str, help: str, span: TextSpan | None = None
+    ) -> None:
+        """Reports a stage at ``span``, or at the line that decides where it runs."""
+        self.problems.setdefault((stage, rule), Problem(rule, stage, message, help, span))
+
+    def range_of(self, expr: Expr) -> tuple[int, int]:
+        """Lowest and highest value of an integer expression over buffers and loop variables."""
+        return range_of(expr, self.ranges)
 
     def spend(self) -> bool:
         """Counts one innermost body; False when there are too many already."""
@@ -133,6 +143,19 @@ class Context:
         var = self.names.var(name)
         self.ranges[var] = (low, high)
         return var
+
+    @contextmanager
+    def below(self, index: Expr, bound: int) -> Iterator[None]:
+        """Within the block ``index < bound`` holds: what stands under that condition."""
+        if not isinstance(index, core.VarRef) or bound <= 0:
+            yield
+            return
+        low, high = self.ranges[index.var]
+        self.ranges[index.var] = (low, min(high, bound - 1))
+        try:
+            yield
+        finally:
+            self.ranges[index.var] = (low, high)
 
     def loop(self, var: Var, extent: int, kind: LoopKind, body: list[Stmt]) -> For:
         return For(var, int_const(0), int_const(extent), kind, Seq(tuple(body)))
@@ -165,6 +188,10 @@ class Context:
             tensor = self.buffer(name, dtype, shape)
             out.append(Alloc(tensor, "local"))
             return tensor
+        return self.workspace(role, name, dtype, shape)
+
+    def workspace(self, role: str, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
+        """A buffer of the innermost frame; outside parallel bodies all threads share it."""
         key = (role, name, dtype, shape)
         if key not in self.frames[-1]:
             self.frames[-1][key] = self.buffer(name, dtype, shape)
@@ -180,6 +207,12 @@ class Context:
         finally:
             self.storages.clear()
             self.storages.update(saved)
+
+
+def reload(tensor: Tensor, where: tuple[Expr, ...]) -> Expr:
+    """An element of an accumulator in its own dtype: a load of f16 widens."""
+    value = core.Load(tensor, where)
+    return value if value.dtype is tensor.dtype else core.Cast(value, tensor.dtype)
 
 
 def allocations(frame: Frame) -> list[Stmt]:

@@ -22,6 +22,7 @@ from edgekernelbench.lowering.expr.simplify import decide, simplify
 
 MAX_PARTS = 4
 MAX_COPIED_NODES = 3000
+INTERIOR_COPIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,23 @@ class Cutter:
             return whole
         self.path.append((axis, len(parts)))
         return parts
+
+    def interior(self, axis: Var, box: Box) -> tuple[int, int] | None:
+        """First and last value of the widest part of an axis in which every test is decided, for
+        a span that begins at no constant; None when no test is open, or none is ever decided."""
+        span = box[axis]
+        if const_value(span.base) is not None or self.budget < INTERIOR_COPIES:
+            return None
+        local = self._local(box)
+        low, high = local[axis]
+        found = collect_tests(simplify(expr, local) for expr in self.exprs)
+        tests = tuple(test for test in found if self._depends(test, axis))
+        points = self._points(axis, tests, low, high - low + 1, local)
+        parts = self._merge(axis, tests, points, low, local)
+        start, count = max(parts, key=lambda part: part[1])
+        first, last = low + start, low + start + count - 1
+        decided = (self._verdict(test, axis, first, last, local) for test in tests)
+        return (first, last) if len(parts) > 1 and None not in decided else None
 
     def _leave(self, axis: Var) -> None:
         """Forgets this axis and those inside it: the walk is back at its loop."""

@@ -19,7 +19,8 @@ class Circular(ValueError):
 def body_order(nodes: tuple[Node, ...], tree: Tree) -> list[Node]:
     """Nodes of one body in an order that computes everything before its use.
 
-    A placed stage runs with the stage it is placed in. Ties follow the program.
+    A placed stage runs with the stage it is placed in, a component of a reduction with the one
+    that computes it. Ties follow the program.
 
     Raises:
         Circular: there is no such order.
@@ -28,7 +29,7 @@ def body_order(nodes: tuple[Node, ...], tree: Tree) -> list[Node]:
     for node in nodes:
         if isinstance(node, Loop):
             units.append((node, [stage.name for _, stage in core.stages((node,))]))
-        elif node.name not in tree.attach:
+        elif node.name not in tree.attach and node.name not in tree.together:
             units.append((node, tree.members(node.name)))
     owner = {name: k for k, (_, names) in enumerate(units) for name in names}
     waits = [_waits(names, k, owner, tree) for k, (_, names) in enumerate(units)]

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 
 from edgekernelbench.ir import core
-from edgekernelbench.ir.core import Expr, Reduce, Tensor, Var
+from edgekernelbench.ir.core import Expr, Reduce, Stage, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering.emit.accumulate import Tile, Updater, start_value
+from edgekernelbench.lowering.emit.accumulate import (
+    Chunk,
+    Tile,
+    Updater,
+    accumulator,
+    start_value,
+)
 from edgekernelbench.lowering.emit.boxes import Box, Span, whole
+from edgekernelbench.lowering.emit.combine import start
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
+from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.simd import LaneLoops
 from edgekernelbench.lowering.emit.walk import Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.nest import Alloc, Stmt, Store
-from edgekernelbench.lowering.plan import Piece, StagePlan, own_axes
+from edgekernelbench.lowering.plan import Piece, StagePlan, extents_of, own_axes
 
 MAX_TILE_BYTES = 32 * 1024
 
@@ -42,7 +50,7 @@ def readable(plan: StagePlan) -> bool:
 def has_tile(plan: StagePlan, box: Box) -> bool:
     """Whether the reduction over ``box`` has a private accumulator."""
     assert plan.reduce is not None
-    special = plan.reduce.op in ("argmax", "argmin") or is_simd(plan)
+    special = plan.reduce.op in ("argmax", "argmin", "combine") or is_simd(plan)
     return special or not readable(plan) or _fits_registers(plan, box)
 
 
@@ -58,6 +66,18 @@ def tile_axes(plan: StagePlan) -> tuple[Var, ...]:
     return tuple(p.axis for p in inner if p.last and not p.reduction)
 
 
+@dataclass(frozen=True, slots=True)
+class Also:
+    """A stage that is component ``part`` of a reduction that another stage carries out.
+
+    ``keeps_tile``: its accumulator is its storage here, nothing is copied out.
+    """
+
+    stage: Stage
+    part: int
+    keeps_tile: bool = False
+
+
 @dataclass(slots=True)
 class ReductionEmitter:
     """Emits the reduction of one stage; its spatial loops outside are done already.
@@ -66,6 +86,8 @@ class ReductionEmitter:
         hook: for stages placed inside the reduction loops, None when there are none.
         keeps_tile: the accumulator is the stage's storage here, nothing is copied out.
         exposed: stages placed around the reduction read its accumulator.
+        also: stages that are other components of the same reduction.
+        chunk: where the results go when the reduction is split over threads.
     """
 
     ctx: Context
@@ -73,6 +95,8 @@ class ReductionEmitter:
     hook: Hook | None
     keeps_tile: bool
     exposed: bool
+    also: tuple[Also, ...] = ()
+    chunk: Chunk | None = None
 
     @property
     def _reduce(self) -> Reduce:
@@ -82,16 +106,17 @@ class ReductionEmitter:
     def emit(self, box: Box) -> list[Stmt]:
         plan, reduce = self.plan, self._reduce
         assert plan.eager_body is not None
-        full = {**box, **{a.var: whole(a.extent) for a in reduce.axes}}
+        full = {**{a.var: whole(a.extent) for a in reduce.axes}, **box}
         out: list[Stmt] = []
         tile = self._tile(full, out)
-        plain, eager = (reduce.body, reduce.where), (plan.eager_body, plan.eager_where)
+        plain = (reduce.items, reduce.where)
+        eager = ((plan.eager_body, *plan.eager_more), plan.eager_where)
         updater = Updater(self.ctx, reduce, plain, eager, tile, self._address(tile))
         out += self._results(tile, lambda b, _: self._start(updater, tile, b)).walk(0, box)
         out += self._updates(full, updater, tile)
         if tile is not None:
             out += self._results(tile, lambda b, _: self._finish(updater, tile, b)).walk(0, box)
-            if self.exposed and readable(plan):
+            if self.exposed:
                 self._expose(tile)
         return out
 
@@ -114,13 +139,13 @@ class ReductionEmitter:
             extent = box[plan.pieces[-1].axis].extent
             lanes = _largest_power(min(extent, partial_lanes(self.ctx.target, prod(shape))))
         shape += (lanes,) if lanes > 1 else ()
-        arg = reduce.op in ("argmax", "argmin")
-        local, name = _fits_registers(plan, box), plan.stage.name
-        value = self._buffer(
-            f"{name}.acc", reduce.body.dtype if arg else reduce.dtype, shape, local, out
-        )
-        position = self._buffer(f"{name}.at", DType.S32, shape, local, out) if arg else None
-        return Tile(axes, box, lanes, value, position)
+        local = _fits_registers(plan, box)
+
+        def make(name: str, dtype: DType) -> Tensor:
+            return self._buffer(name, dtype, shape, local, out)
+
+        wanted = [other.part for other in self.also]
+        return Tile(axes, box, lanes, *accumulator(reduce, plan.stage.name, wanted, make))
 
     def _buffer(
         self, name: str, dtype: DType, shape: tuple[int, ...], local: bool, out: list[Stmt]
@@ -134,20 +159,24 @@ class ReductionEmitter:
     def _address(
         self, tile: Tile | None
     ) -> Callable[[Box, Expr | None], tuple[Tensor, tuple[Expr, ...]]]:
-        if tile is None:
-            return lambda b, _: self.ctx.address(self.plan.stage.tensor, self._lhs(b))
-        return lambda b, lane: (tile.value, tile.where(b, lane))
+        chunk = self.chunk
+        if tile is not None:
+            return lambda b, lane: (tile.value, tile.where(b, lane))
+        if chunk is not None:
+            return lambda b, _: (chunk.tile.value, chunk.where(b))
+        return lambda b, _: self.ctx.address(self.plan.stage.tensor, self._lhs(b))
 
     def _lhs(self, box: Box) -> tuple[Expr, ...]:
         return tuple(box[v].base if v in box else core.VarRef(v) for v in self.plan.stage.lhs)
 
     def _start(self, updater: Updater, tile: Tile | None, box: Box) -> list[Stmt]:
-        value = start_value(self._reduce)
         if tile is None:
-            return [Store(*updater.target(box, None), value)]
+            return [Store(*updater.target(box, None), start_value(self._reduce))]
         lane_var = self.ctx.loop_var("l", 0, tile.lanes - 1) if tile.lanes > 1 else None
         where = tile.where(box, None if lane_var is None else core.VarRef(lane_var))
-        out: list[Stmt] = [Store(tile.value, where, value)]
+        out: list[Stmt] = [Store(tile.value, where, start_value(self._reduce))]
+        if self._reduce.combiner is not None:
+            out = start(self._reduce.combiner, tile.parts, where)
         if tile.position is not None:
             out.append(Store(tile.position, where, int_const(-1)))
         if lane_var is None:
@@ -157,18 +186,33 @@ class ReductionEmitter:
     def _finish(self, updater: Updater, tile: Tile, box: Box) -> list[Stmt]:
         """Folds the lanes and hands the result on, unless the tile itself is the storage."""
         out = updater.fold(tile, box) if tile.lanes > 1 else []
-        if not self.keeps_tile:
-            value = core.Load(tile.result, tile.where(box, None))
-            out.append(self.ctx.store(self.plan.stage.tensor, self._lhs(box), value))
+        here = tile.where(box, None)
+        if self.chunk is not None:
+            there = self.chunk.where(box)
+            pairs = zip(self.chunk.tile.buffers, tile.buffers, strict=True)
+            return [*out, *(Store(result, there, core.Load(own, here)) for result, own in pairs)]
+        for part, stage, kept in self._components():
+            if not kept:
+                value = core.Load(tile.result(part), here)
+                out.append(self.ctx.store(stage.tensor, self._lhs(box), value))
         return out
+
+    def _components(self) -> Iterator[tuple[int | None, Stage, bool]]:
+        """What the reduction yields: (component of `Tile.result`, stage, its tile is kept)."""
+        yield None, self.plan.stage, self.keeps_tile
+        for other in self.also:
+            yield other.part, other.stage, other.keeps_tile
 
     def _expose(self, tile: Tile) -> None:
         """Lets the stages that are placed around the reduction read its accumulator."""
-        stage = self.plan.stage
-        own = own_axes(stage)
-        point = {var: Span(core.VarRef(var), 1) for var in stage.lhs if var in own}
-        where = tile.where({**tile.entry, **point}, None)
-        self.ctx.storages[stage.name] = Storage(tile.result, stage.lhs, where)
+        for part, stage, _ in self._components():
+            buffer, own = tile.result(part), own_axes(stage)
+            if buffer.dtype is not stage.tensor.dtype:
+                continue
+            pairs = zip(extents_of(self.plan.stage), extents_of(stage), strict=True)
+            point = {axis: Span(core.VarRef(var), 1) for axis, var in pairs if var in own}
+            where = tile.where({**tile.entry, **point}, None)
+            self.ctx.storages[stage.name] = Storage(buffer, stage.lhs, where)
 
     # ---------------------------------------------------------- updates
     def _updates(self, box: Box, updater: Updater, tile: Tile | None) -> list[Stmt]:
@@ -184,14 +228,14 @@ class ReductionEmitter:
         leaf: Callable[[Box, int], list[Stmt]],
         tile: Tile | None,
     ) -> Walker:
-        exprs = [e for e in (self.plan.eager_body, self.plan.eager_where) if e is not None]
         return Walker(
             self.ctx,
             pieces,
             leaf,
             map_lanes(self.ctx.target),
             hook=self.hook,
-            cuts=cutter(exprs, self.ctx.ranges),
+            cuts=cutter(self.plan.exprs, self.ctx.ranges),
+            fetch=fetcher(self.ctx, self.plan),
             ragged={a.var: (a.lo, a.hi) for a in self._reduce.axes if not a.is_constant},
             keep_vectors=tile is not None,
             first=self.plan.first_reduction,

@@ -2,56 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
 
 from edgekernelbench.ir import core
-from edgekernelbench.ir.core import Expr, Var
+from edgekernelbench.ir.core import Expr, Stage, Var
 from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.emit.accumulate import Chunk
 from edgekernelbench.lowering.emit.boxes import Box, Span, image, within
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes
+from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.reduction import (
+    Also,
     ReductionEmitter,
     has_tile,
     in_registers,
     readable,
 )
 from edgekernelbench.lowering.emit.scatter import emit_scatter
+from edgekernelbench.lowering.emit.split import Partials
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.emit.walk import Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
+from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.nest import Stmt, Store
-from edgekernelbench.lowering.plan import Attach, Piece, StagePlan, own_axes
+from edgekernelbench.lowering.plan import Attach, Piece, StagePlan, extents_of, own_axes
 
 MAX_EPILOGUE_COPIES = 64
+MAX_COPIED = 4
+SMALL_COPY = 1024
 
 
 @dataclass(slots=True)
 class Emitter:
-    """Emits stages and everything placed inside them."""
+    """Emits stages and everything placed inside them.
+
+    ``also``: the stages whose components the stages being emitted compute with their own.
+    """
 
     ctx: Context
     tree: Tree
+    also: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     # ---------------------------------------------------------- entry
     def root(self, name: str) -> list[Stmt]:
         """The whole of a stage that is not placed."""
         axes = own_axes(self._plan(name).stage)
-        return self.emit(name, {v: Span(int_const(0), n, v) for v, n in axes.items()}, False)
+        box: Box = {v: Span(int_const(0), n, v) for v, n in axes.items()}
+        return self.emit(name, box, False, self.tree.led_by(name))
 
     def _plan(self, name: str) -> StagePlan:
         return self.ctx.plan.stages[name]
 
-    def emit(self, name: str, box: Box, unrolled: bool) -> list[Stmt]:
+    def emit(self, name: str, box: Box, unrolled: bool, others: Sequence[str] = ()) -> list[Stmt]:
         """The stage over a box of its spatial axes.
 
         Args:
             unrolled: unroll short loops: the stage reads an accumulator in registers.
+            others: components of the same reduction to compute with it.
         """
         if any(span.extent == 0 for span in box.values()):
             return []
+        self.also[name] = tuple(others)
         self.ctx.stages.append(name)
         out = self._emit(self._plan(name), box, unrolled)
         self.ctx.stages.pop()
@@ -64,8 +79,30 @@ class Emitter:
         if plan.scatter is not None:
             return emit_scatter(self.ctx, plan, box)
         outer = plan.pieces[: plan.first_reduction]
+        if plan.split is not None:
+            return self._split(plan, plan.split, outer, box)
         walker = self._walker(plan, outer, lambda inner, _: self._reduction(plan, inner), False)
         return walker.walk(0, box)
+
+    def _split(
+        self, plan: StagePlan, split: Piece, outer: tuple[Piece, ...], box: Box
+    ) -> list[Stmt]:
+        """A reduction in chunks that several threads compute, then merged in order."""
+        assert plan.reduce is not None
+        partials = Partials.of(self.ctx, plan, split, box, self._parts(plan))
+
+        def one(inner: Box, _: int) -> list[Stmt]:
+            return self._reduction(plan, inner, partials.chunk(inner))
+
+        full = {**box, split.axis: Span(int_const(0), partials.extent, split.axis)}
+        chunks = self._walker(plan, outer, one, False).walk(0, full)
+        return [*chunks, *partials.merge(box)]
+
+    def _parts(self, plan: StagePlan) -> list[tuple[int, Stage]]:
+        """The components of its reduction that a stage computes, with their stages."""
+        names = (plan.stage.name, *self.also[plan.stage.name])
+        stages = [self._plan(name) for name in names]
+        return [(p.reduce.part, p.stage) for p in stages if p.reduce is not None]
 
     def _walker(
         self,
@@ -74,14 +111,16 @@ class Emitter:
         leaf: Callable[[Box, int], list[Stmt]],
         unrolled: bool,
     ) -> Walker:
-        exprs = [e for e in (plan.value, plan.eager_body, plan.eager_where) if e is not None]
+        cuts = cutter(plan.exprs, self.ctx.ranges)
         return Walker(
             self.ctx,
             pieces,
             leaf,
             map_lanes(self.ctx.target),
             hook=self._hook(plan),
-            cuts=cutter(exprs, self.ctx.ranges),
+            cuts=cuts,
+            interior=cuts.interior if plan.reduce is None else None,
+            fetch=fetcher(self.ctx, plan),
             unrolled=unrolled,
         )
 
@@ -123,20 +162,35 @@ class Emitter:
             self.ctx.refuse(rules.NOT_TILEWISE, member, reason, help)
         for member in here:
             self._check_cover(member, boxes[member])
+            if self.ctx.plan.caches.get(member) is not None:
+                self._check_reuse(member, boxes[member], box)
         out: list[Stmt] = []
         storages: dict[str, Storage] = {}
         for member in homes:
-            if not (member == name and self._tile_serves(self._plan(name), k, box)):
+            own = member in self.tree.group(name)
+            if not (own and self._tile_serves(self._plan(member), k, boxes[member])):
                 storages[member] = self._home(member, boxes[member], out)
         ranks = {n: self.tree.graph.places[n].rank for n in [name, *here]}
         with self.ctx.stored(storages):
+            done: set[str] = set()
             for member in [n for n in here if ranks[n] < ranks[name]]:
-                out += self.emit(member, self._own(member, boxes[member]), False)
+                out += self._member(member, boxes, False, done)
             out += inside()
             for member in [n for n in here if ranks[n] > ranks[name]]:
                 short = self._reads_registers(member, name, boxes[member])
-                out += self.emit(member, self._own(member, boxes[member]), short)
+                out += self._member(member, boxes, short, done)
         return out
+
+    def _member(
+        self, name: str, boxes: Mapping[str, Box], short: bool, done: set[str]
+    ) -> list[Stmt]:
+        """A stage placed here, with the components it leads that are needed in the same box."""
+        if name in done:
+            return []
+        own = list(self._own(name, boxes[name]).values())
+        led = [n for n in self.tree.led_by(name) if list(self._own(n, boxes[n]).values()) == own]
+        done.update(led)
+        return self.emit(name, self._own(name, boxes[name]), short, led)
 
     def _check_cover(self, name: str, box: Box) -> None:
         """A stage that is kept whole must be computed everywhere, once."""
@@ -152,7 +206,7 @@ class Emitter:
         if len(set(parts)) < len(parts):
             self._not_covered(name, "the loops reach only a diagonal of it")
         root = self._plan(self.tree.root(name))
-        extents = own_axes(root.stage)
+        extents = extents_of(root.stage)
         threads = {
             piece.axis
             for piece in root.pieces
@@ -160,6 +214,23 @@ class Emitter:
         }
         if threads - set(parts):
             self._not_covered(name, "several threads would compute the same elements")
+
+    def _check_reuse(self, name: str, copy: Box, box: Box) -> None:
+        """A cache must be read about as often as it is written; ``box``: of its reader."""
+        reader = self.ctx.plan.caches[name]
+        stage = self._plan(reader).stage
+        reads = sum(load.tensor.name == name for load in loads(stage.expr))
+        for axis, extent in extents_of(stage).items():
+            reads *= box[axis].extent if axis in box else extent
+        written = prod(span.extent for span in copy.values())
+        if written <= max(SMALL_COPY, MAX_COPIED * reads):
+            return
+        message = (
+            f"`{name}` would copy {written} elements each time for {reads} reads: which part of "
+            f"it `{reader}` reads there is not known, or it reads few of many"
+        )
+        help = "drop the line, or name a loop further outside"
+        self.ctx.refuse(rules.CACHE_SIZE, name, message, help)
 
     def _not_covered(self, name: str, reason: str) -> None:
         message = f"`{name}` is kept whole, and {reason}"
@@ -204,16 +275,22 @@ class Emitter:
         ]
         buffer = self.ctx.tile("stage", name, tensor.dtype, tuple(s.extent for s in spans), out)
         moved = tuple(
-            to_expr(linear(e).minus(linear(s.base))) for e, s in zip(index, spans, strict=True)
+            self.ctx.addressed(to_expr(linear(e).minus(linear(s.base))))
+            for e, s in zip(index, spans, strict=True)
         )
         return Storage(buffer, formals, moved)
 
     # ---------------------------------------------------------- reductions
-    def _reduction(self, plan: StagePlan, box: Box) -> list[Stmt]:
+    def _reduction(self, plan: StagePlan, box: Box, chunk: Chunk | None = None) -> list[Stmt]:
         name, depth = plan.stage.name, plan.first_reduction - 1
         children = self.tree.children.get(name, ())
         around = any(self.tree.attach[child].depth == depth for child in children)
         within = any(self.tree.attach[child].depth > depth for child in children)
         hook = self._hook(plan) if within else None
-        keeps = readable(plan) and self.tree.homes.get(name) == Attach(name, depth)
-        return ReductionEmitter(self.ctx, plan, hook, keeps, around).emit(box)
+        here = Attach(name, depth)
+        keeps = {
+            stage.name: readable(self._plan(stage.name)) and self.tree.homes.get(stage.name) == here
+            for _, stage in self._parts(plan)
+        }
+        also = tuple(Also(stage, part, keeps[stage.name]) for part, stage in self._parts(plan)[1:])
+        return ReductionEmitter(self.ctx, plan, hook, keeps[name], around, also, chunk).emit(box)

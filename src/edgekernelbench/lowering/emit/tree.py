@@ -10,10 +10,12 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Stage, Var
 from edgekernelbench.lowering.emit.boxes import Box, Span, image, union, whole, within
 from edgekernelbench.lowering.expr.linear import Ranges, const_value, linear, to_expr
+from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.expr.simplify import simplify, split_linear
 from edgekernelbench.lowering.graph import Graph, is_current
-from edgekernelbench.lowering.plan import Attach, Plan, own_axes, reduce_axes
+from edgekernelbench.lowering.passes.total import total
+from edgekernelbench.lowering.plan import Attach, Plan, extents_of, own_axes, reduce_axes
 
 _INNERMOST = 1 << 20
 
@@ -26,16 +28,17 @@ class Unfit(ValueError):
 
 @dataclass(slots=True)
 class Tree:
-    """The placed stages of a plan."""
+    """The placed stages of a plan. ``together``: stages that another one computes, by name."""
 
     graph: Graph
     attach: dict[str, Attach]
     children: dict[str, list[str]] = field(default_factory=dict)
     homes: dict[str, Attach | None] = field(default_factory=dict)
+    together: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan) -> Tree:
-        tree = cls(plan.graph, dict(plan.attach))
+        tree = cls(plan.graph, dict(plan.attach), together=dict(plan.together))
         for name in sorted(plan.attach, key=lambda n: plan.graph.places[n].rank):
             tree.children.setdefault(plan.attach[name].target, []).append(name)
         for name in plan.stages:
@@ -56,9 +59,17 @@ class Tree:
             name = self.attach[name].target
         return name
 
+    def led_by(self, name: str) -> list[str]:
+        """The further components that the stage may compute with its own."""
+        return [other for other, leader in self.together.items() if leader == name]
+
+    def group(self, name: str) -> list[str]:
+        """The stage and those that it may compute with its own."""
+        return [name, *self.led_by(name)]
+
     def members(self, root: str) -> list[str]:
-        """The stage and everything computed inside it, in program order."""
-        out = [root, *self.below(root, 0)]
+        """The stage and everything computed with it or inside it, in program order."""
+        out = {*self.group(root), *self.below(root, 0)}
         return sorted(out, key=lambda n: self.graph.places[n].rank)
 
     def below(self, target: str, depth: int) -> Iterator[str]:
@@ -75,10 +86,14 @@ class Tree:
         readers = self.graph.readers(name)
         if not readers:  # computed in vain, but somewhere
             return Attach(*self.path(name)[-1]) if self.path(name) else None
-        common: Path = (*self.path(name), (name, _INNERMOST))
+        common = self._whereabouts(name)
         for reader in readers:
-            common = _common(common, (*self.path(reader), (reader, _INNERMOST)))
+            common = _common(common, self._whereabouts(reader))
         return Attach(*common[-1]) if common else None
+
+    def _whereabouts(self, name: str) -> Path:
+        """The loops around the innermost statement of a stage."""
+        return (*self.path(name), (self.together.get(name, name), _INNERMOST))
 
     # ---------------------------------------------------------- boxes
     def boxes(
@@ -94,7 +109,9 @@ class Tree:
             box is the whole stage then).
         """
         names = sorted(set(self.below(target, depth)), key=lambda n: self.graph.places[n].rank)
-        found: dict[str, Box] = {target: self._full(target, box)}
+        found = {
+            name: self._full(name, self.alike(box, target, name)) for name in self.group(target)
+        }
         unfit: dict[str, str] = {}
         for name in self._consumers(target, names):
             try:
@@ -105,8 +122,29 @@ class Tree:
                 found[name] = self._full(name, {v: whole(n) for v, n in axes.items()})
         for name in reversed(names):
             if name not in found:
-                found[name] = self._needed(name, [*names, target], found, ranges)
+                found[name] = self._needed(name, [*names, *self.group(target)], found, ranges)
+            if self.children.get(name):
+                found |= self._united(name, found, ranges)
         return found, unfit
+
+    def _united(self, leader: str, found: dict[str, Box], ranges: Ranges) -> dict[str, Box]:
+        """One box for all components of a reduction: what is placed inside serves them all."""
+        box = found[leader]
+        for name in self.led_by(leader):
+            other = self.alike(found[name], name, leader)
+            joint = {axis: union(box[axis], other[axis], ranges) for axis in box}
+            extents = extents_of(self.graph.stage(leader))
+            box = {axis: span or whole(extents[axis]) for axis, span in joint.items()}
+        return {name: self.alike(box, leader, name) for name in self.group(leader)}
+
+    def alike(self, box: Box, source: str, name: str) -> Box:
+        """A box of one component of a reduction as that of another one."""
+        if source == name:
+            return box
+        pairs = zip(
+            extents_of(self.graph.stage(source)), extents_of(self.graph.stage(name)), strict=True
+        )
+        return {other: box[axis] for axis, other in pairs if axis in box}
 
     def _full(self, name: str, box: Box) -> Box:
         """A box with the reduction axes that it does not mention, whole."""
@@ -118,7 +156,7 @@ class Tree:
 
     def _consumers(self, target: str, names: Iterable[str]) -> list[str]:
         """The stages that read ``target`` directly or through each other, in program order."""
-        dependent = {target}
+        dependent = set(self.group(target))
         out: list[str] = []
         for name in names:
             if any(producer in dependent for producer in self.graph.producers(name)):
@@ -169,7 +207,7 @@ class Tree:
                 if load.tensor.name != name or reader not in known:
                     continue
                 if is_current(place, self.graph.places[reader], load):
-                    extents = own_axes(self.graph.stage(reader))
+                    extents = extents_of(self.graph.stage(reader))
                     _cover(stage, load, known[reader], extents, spans, ranges)
         box = {
             var: within(spans[var], extent, ranges) if var in spans else whole(extent)
@@ -191,11 +229,30 @@ def _cover(
     for var, index in zip(stage.lhs, load.indices, strict=True):
         if var not in axes:
             continue
-        seen = image(index, box, ranges)
+        seen = _seen(index, axes[var], box, ranges)
         same = isinstance(index, core.VarRef) and extents.get(index.var) == axes[var]
         if seen is not None and not same:
             seen = Span(seen.base, seen.extent)
         spans[var] = union(spans[var], seen, ranges) if var in spans else seen
+
+
+def _seen(index: Expr, size: int, box: Box, ranges: Ranges) -> Span | None:
+    """The values of an index into a dimension of ``size``; a clamp to it is left to `within`.
+
+    None when it would have to be computed from data with arithmetic that may overflow.
+    """
+    last = size - 1
+    while isinstance(index, core.Binary) and index.op in ("min", "max"):
+        bound = 0 if index.op == "max" else last
+        sides = [s for s in (index.left, index.right) if const_value(s) != bound]
+        if len(sides) != 1:
+            break
+        index = sides[0]
+    if any(isinstance(node, core.Load) for node in core.walk(index)):
+        known = {**ranges, **{v: range_of(s.base, ranges) for v, s in box.items()}}
+        if total(index, known, index=True) != index:
+            return None
+    return image(index, box, ranges)
 
 
 def _common(a: Path, b: Path) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.emit.borders import Bordered, Interior
 from edgekernelbench.lowering.emit.boxes import Box, Span
 from edgekernelbench.lowering.emit.context import MAX_LEAVES, Context, allocations, seq
 from edgekernelbench.lowering.emit.lanes import chunks
@@ -20,6 +21,9 @@ Leaf = Callable[[Box, int], list[Stmt]]
 
 Hook = Callable[[int, Box, Callable[[], list[Stmt]]], list[Stmt]]
 """Wraps what is inside loop ``k``: (k, box there, makes the inside)."""
+
+Fetch = Callable[[int, Box, Var, Expr], list[Stmt]]
+"""Statements at the head of loop ``k``: (k, box there, its variable, the last value of that)."""
 
 Cuts = Callable[[Var, Box], list[tuple[int, int]]]
 """Where a loop over an axis is cut so that conditions are decided: (start, count) parts."""
@@ -57,6 +61,8 @@ class Walker:
     lanes: int
     hook: Hook | None = None
     cuts: Cuts = no_cuts
+    fetch: Fetch | None = None
+    interior: Interior | None = None
     ragged: Mapping[Var, tuple[Expr, Expr]] = field(default_factory=dict)
     unrolled: bool = False
     keep_vectors: bool = False
@@ -107,9 +113,12 @@ class Walker:
             return self._inside(k, self._part(box, piece, at(span, start), step))
         var = self.ctx.loop_var(piece.name, 0, full - 1)
         base = plus(at(span, start), core.VarRef(var), step)
-        body = self._inside(k, self._part(box, piece, base, step))
+        inner = self._part(box, piece, base, step)
+        body = self._inside(k, inner)
         if not body:
             return []
+        if self.fetch is not None:
+            body = [*self.fetch(self.first + k, inner, var, int_const(full - 1)), *body]
         kind = piece.kind
         if self.unrolled and kind == "serial" and full <= 16:
             kind = "unroll"
@@ -121,7 +130,12 @@ class Walker:
         lets, low, extent = self.bounds(piece.axis, box)
         var = self.ctx.loop_var(piece.name, 0, box[piece.axis].extent - 1)
         inner = self._part(box, piece, core.VarRef(var), 1)
-        return [*lets, For(var, low, extent, "serial", Seq(tuple(self._inside(k, inner))))]
+        body = self._inside(k, inner)
+        if self.fetch is not None:
+            last = core.Binary("sub", extent, int_const(1), extent.dtype)
+            last = core.Binary("add", low, last, last.dtype)
+            body = [*self.fetch(self.first + k, inner, var, self.ctx.simple(last)), *body]
+        return [*lets, For(var, low, extent, "serial", Seq(tuple(body)))]
 
     def bounds(self, axis: Var, box: Box) -> tuple[list[Stmt], Expr, Expr]:
         """First value and number of values of a ragged axis at this point of the nest."""
@@ -205,7 +219,8 @@ class Walker:
         parts = self.cuts(piece.axis, box) if piece.last and full == size else []
         if len(parts) > 1:
             return self._cut_threads(index, parts, span, inside)
-        main = inside(plus(span.base, index, step), step)
+        with self.ctx.below(index, full):
+            main = inside(plus(span.base, index, step), step)
         if not rest and full == size:
             return main
         tail: list[Stmt] = inside(at(span, full * step), rest) if rest else []
@@ -234,6 +249,9 @@ class Walker:
     # ---------------------------------------------------------- lanes
     def _vector(self, k: int, box: Box) -> list[Stmt]:
         piece, span = self.pieces[k], box[self.pieces[k].axis]
+        inside = None if self.interior is None else self.interior(piece.axis, box)
+        if inside is not None and span.extent >= self.lanes:
+            return Bordered(self.ctx, piece.axis, box, self.lanes, self.leaf).emit(*inside)
         out: list[Stmt] = []
         for start, count in self.cuts(piece.axis, box):
             for chunk in chunks(count, self.lanes, self.keep_vectors):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
@@ -44,7 +45,8 @@ def map_children(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
                 core.ReduceAxis(a.var, fn(a.lo), fn(a.hi), a.extent, a.span) for a in expr.axes
             )
             where = None if expr.where is None else fn(expr.where)
-            return core.Reduce(expr.op, axes, where, fn(expr.body), expr.dtype, expr.span)
+            more = tuple(fn(item) for item in expr.more)
+            return replace(expr, axes=axes, where=where, body=fn(expr.body), more=more)
         case _:
             return expr
 
@@ -100,7 +102,7 @@ def _rebind(expr: Expr, fresh: Mapping[Var, Var]) -> Expr:
             return core.Block(tuple((fresh[v], e) for v, e in lets), result, out.span)
         case core.Reduce(axes=axes):
             new = tuple(core.ReduceAxis(fresh[a.var], a.lo, a.hi, a.extent, a.span) for a in axes)
-            return core.Reduce(out.op, new, out.where, out.body, out.dtype, out.span)
+            return replace(out, axes=new)
         case _:
             return out
 

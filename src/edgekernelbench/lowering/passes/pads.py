@@ -7,6 +7,7 @@ reduction reads ``Y.pad[i + r]``, contiguous and without a branch.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,14 +25,20 @@ MIN_REUSE = 2
 MAX_GROWTH = 4
 
 
-def materialise_pads(program: Program, names: Names) -> Program:
-    """The program with a stage ``S.pad`` (``S.pad1``, ...) for each border read that pays."""
+def materialise_pads(
+    program: Program, names: Names, cached: Collection[tuple[str, str]] = ()
+) -> Program:
+    """The program with a stage ``S.pad`` (``S.pad1``, ...) for each border read that pays.
+
+    Args:
+        cached: pairs (stage, tensor) whose border reads will go through a cache.
+    """
     graph = build_graph(program)
     taken = set(graph.places) | {t.name for t in (*program.inputs, *program.outputs)}
     change: dict[str, tuple[core.Node, ...]] = {}
     for name, place in graph.places.items():
         if isinstance(place.stage.expr, core.Reduce):
-            copier = _Copier(place, names, taken)
+            copier = _Copier(place, names, taken, cached)
             new = copier.rewrite(place.stage.expr)
             if copier.made:
                 stage = place.stage
@@ -56,12 +63,14 @@ class _Copier:
     place: Place
     names: Names
     taken: set[str]
+    cached: Collection[tuple[str, str]]
     made: list[Stage] = field(default_factory=list)
     known: dict[object, tuple[Tensor, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
 
     def rewrite(self, expr: Expr) -> Expr:
         if isinstance(expr, core.Select) and expr.border and isinstance(expr.then, core.Load):
-            copy = self._copy(expr, expr.then)
+            kept = (self.place.stage.name, expr.then.tensor.name) in self.cached
+            copy = None if kept else self._copy(expr, expr.then)
             if copy is not None:
                 return copy
         return map_children(expr, self.rewrite)
@@ -70,7 +79,7 @@ class _Copier:
         """The read of the padded copy, or None where there is none to make."""
         stage, ranges = self.place.stage, axis_ranges(self.place)
         moving = set(own_axes(stage)) | set(reduce_axes(stage))
-        if not _is_plain(select.other) or load.tensor.name == stage.name:
+        if not is_plain(select.other) or load.tensor.name == stage.name:
             return None
         dims: list[tuple[int, int]] = []  # of the copy: (dimension of the tensor, first index)
         shape: list[int] = []
@@ -124,7 +133,7 @@ class _Copier:
         dims: tuple[tuple[int, int], ...],
         shape: tuple[int, ...],
     ) -> Tensor:
-        names = self._axis_names([load.indices[dim] for dim, _ in dims])
+        names = axis_names(self.place.stage, [load.indices[dim] for dim, _ in dims])
         axes = tuple(core.Axis(self.names.var(m), n) for m, n in zip(names, shape, strict=True))
         indices = list(load.indices)
         cond: Expr | None = None
@@ -140,23 +149,13 @@ class _Copier:
             for test in tests:
                 cond = test if cond is None else core.Binary("and", cond, test, DType.BOOL)
         assert cond is not None
-        dtype = load.tensor.dtype if _fits(select.other, load.tensor.dtype) else select.dtype
+        dtype = load.tensor.dtype if fits(select.other, load.tensor.dtype) else select.dtype
         tensor = Tensor(self._name(), dtype, shape, "stage")
         read = core.Load(load.tensor, tuple(indices), load.span)
         value = core.Select(cond, read, select.other, select.dtype, True, select.span)
         lhs = tuple(axis.var for axis in axes)
         self.made.append(Stage(tensor.name, tensor, lhs, axes, value, select.span))
         return tensor
-
-    def _axis_names(self, indices: list[Expr]) -> list[str]:
-        """Each axis is called after the first axis that moves along it: ``h + r - 1``: h."""
-        order = [v.name for v in (*own_axes(self.place.stage), *reduce_axes(self.place.stage))]
-        out: list[str] = []
-        for number, index in enumerate(indices):
-            used = {var.name for var in free_vars(index)}
-            name = next((n for n in order if n in used and n not in out), f"u{number}")
-            out.append(name)
-        return out
 
     def _name(self) -> str:
         number = 0
@@ -166,7 +165,18 @@ class _Copier:
         return name
 
 
-def _is_plain(value: Expr) -> bool:
+def axis_names(stage: Stage, indices: list[Expr]) -> list[str]:
+    """Axes of a copy, each called after the first axis that moves along it: ``h + r - 1``: h."""
+    order = [v.name for v in (*own_axes(stage), *reduce_axes(stage))]
+    out: list[str] = []
+    for number, index in enumerate(indices):
+        used = {var.name for var in free_vars(index)}
+        name = next((n for n in order if n in used and n not in out), f"u{number}")
+        out.append(name)
+    return out
+
+
+def is_plain(value: Expr) -> bool:
     """A constant, or an element of an input at a constant index: the same everywhere."""
     if isinstance(value, core.Load):
         constant = all(isinstance(i, core.Const) for i in value.indices)
@@ -174,7 +184,7 @@ def _is_plain(value: Expr) -> bool:
     return isinstance(value, core.Const)
 
 
-def _fits(value: Expr, dtype: DType) -> bool:
+def fits(value: Expr, dtype: DType) -> bool:
     """Whether the dtype stores the value exactly."""
     if isinstance(value, core.Load):
         return value.tensor.dtype is dtype

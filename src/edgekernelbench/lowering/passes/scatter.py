@@ -20,7 +20,7 @@ def find_scatter(stage: Stage) -> Scatter | None:
     reduce = stage.expr
     if not isinstance(reduce, Reduce) or reduce.where is None:
         return None
-    if reduce.op in ("argmax", "argmin") or reduce.dtype is not stage.tensor.dtype:
+    if reduce.op in ("argmax", "argmin", "combine") or reduce.dtype is not stage.tensor.dtype:
         return None
     conditions = conjuncts(reduce.where)
     for k, condition in enumerate(conditions):

@@ -26,8 +26,8 @@ RULES: dict[str, str] = {
     "compiled": "the canonical program under the default rules, compiled for this host, passes at "
     "full size",
     "tight": "the compiled program's worst error is at most half of the allowed one",
-    "loose": "the allowed error is at most 5000 times the compiled program's worst one; "
-    "not tried in a graph that rounds floats to integers on its way",
+    "loose": "the allowed error is at most 5000 times the worst one of compiled program and "
+    "twin; not tried in a graph that rounds floats to integers on its way",
     "class": "some compiled program or twin of a tolerance class needs at least a twentieth of the "
-    "allowed error (where 10 workloads of the class are checked)",
+    "allowed error (where all workloads of the class are checked)",
 }

@@ -9,6 +9,7 @@ from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns.attention.biased import location_sensitive_attention
 from edgekernelbench.suite.patterns.attention.twins import location_attention
 from edgekernelbench.suite.patterns.functions import layer_norm, relu, sigmoid
+from edgekernelbench.suite.patterns.ranges import with_faint_slices
 from edgekernelbench.suite.patterns.recurrent import (
     gru_operator,
     lstm_cell,
@@ -83,6 +84,7 @@ def _(
 @pattern(
     "dtln_separation_core",
     draw={
+        "x": with_faint_slices(activations(), axes=(1,), eps=1e-7, share=0.25),
         "g": near(1.0),
         "Wx1": weights("I", 1.5),
         "Wh1": weights("Hd", 2.5),

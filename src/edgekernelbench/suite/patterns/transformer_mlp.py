@@ -8,6 +8,7 @@ from edgekernelbench.suite.draw import Draw, activations, integers, near, on_gri
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns import blocks
 from edgekernelbench.suite.patterns.functions import gelu, layer_norm, relu, rms_norm, sigmoid, silu
+from edgekernelbench.suite.patterns.ranges import faint_levels, with_faint_slices
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
 
@@ -27,6 +28,16 @@ def _(g: Graph, x: Value, Wg: Array, Wu: Array, Wd: Array) -> Value:
 def residual_add_rms_norm(x: Array, r: Array, g: Array, eps: float) -> tuple[Array, Array]:
     h = x + r
     return h, rms_norm(h, g, eps)
+
+
+@residual_add_rms_norm.inputs
+def faint_sums(draw: Draw) -> dict[str, np.ndarray]:
+    """Both terms are faint in the same rows, so that eps counts there."""
+    levels = faint_levels(draw, "x", (draw.shape("x")[0], 1), float(draw.sizes["eps"]))
+    terms = {name: activations()(draw, draw.spec(name)) for name in ("x", "r")}
+    sizes = np.sqrt(((terms["x"] + terms["r"]) ** 2).mean(axis=1, keepdims=True))
+    factors = np.where(levels > 0, levels / sizes, 1)
+    return {name: factors * values for name, values in terms.items()}
 
 
 @residual_add_rms_norm.twin
@@ -50,12 +61,18 @@ def residual_add_layer_norm(x: Array, r: Array, gamma: Array, beta: Array, eps: 
     return layer_norm(x + r, gamma, beta, eps)
 
 
+residual_add_layer_norm.inputs(faint_sums)
+
+
 @residual_add_layer_norm.twin
 def _(g: Graph, x: Value, r: Value, gamma: Array, beta: Array, eps: float) -> Value:
     return g.LayerNormalization(g.Add(x, r), gamma, beta, axis=-1, epsilon=eps)
 
 
-@pattern("rms_norm_linear", draw={"g": near(1.0)})
+@pattern(
+    "rms_norm_linear",
+    draw={"x": with_faint_slices(activations(), axes=(1,), eps=1e-5), "g": near(1.0)},
+)
 def rms_norm_linear(x: Array, g: Array, W: Array) -> Array:
     return rms_norm(x, g, 1e-5) @ W.T
 
@@ -160,9 +177,11 @@ def token_shift_operators(g: Graph, x: Value, L: int) -> Value:
 
 
 def token_mask(draw: Draw, spec: TensorSpec) -> np.ndarray:
-    """Ones and zeros; the first token always counts."""
-    mask = draw.rng(spec.name).random(spec.shape) < 0.75
+    """Ones and zeros; one row has no token, the others have the first one."""
+    rng = draw.rng(spec.name)
+    mask = rng.random(spec.shape) < 0.75
     mask[:, 0] = True
+    mask[rng.integers(len(mask))] = False
     return mask.astype(np.float32)
 
 

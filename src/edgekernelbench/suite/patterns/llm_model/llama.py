@@ -17,6 +17,7 @@ from edgekernelbench.suite.patterns.attention.rotary import (
     rotate_half_split,
 )
 from edgekernelbench.suite.patterns.functions import rms_norm, silu, softmax
+from edgekernelbench.suite.patterns.ranges import with_faint_slices
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.twin import Graph, Value
 
@@ -75,6 +76,7 @@ def _(
 @pattern(
     "llama_layer_decode",
     draw={
+        "x": with_faint_slices(activations(), axes=(0,), eps=1e-5),
         "g1": near(1.0),
         "g2": near(1.0),
         "kc": activations(1.0, spread=0.75),

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.suite.draw import Draw, uniform
+from edgekernelbench.suite.draw import Draw
 from edgekernelbench.suite.model import TensorSpec
 from edgekernelbench.suite.patterns import blocks
 from edgekernelbench.suite.patterns.quantisation import (
-    BIAS,
     S8_DEVIATION,
     ZERO_POINT,
     layer_with_ties,
     requant,
-    requant_scales,
     scales,
 )
 from edgekernelbench.suite.patterns.quantised.integer import (
@@ -159,18 +157,21 @@ HALF_RANGE = 100.0
 """Spread that undoes the smaller inputs after a ReLU; see `requant_scales`."""
 
 
+def zero_points(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """The last one, of a sum that may tie, is even: then it may be added before rounding."""
+    points = ZERO_POINT(draw, spec)
+    points[-1] -= points[-1] % 2
+    return points
+
+
+def ratios(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Between 1/2 and 1, odd multiples of 1/32: sums are exact, and tie now and then."""
+    return (2 * draw.rng(spec.name).integers(8, 16, spec.shape) + 1) / 32
+
+
 @pattern(
     "qinverted_residual_s8_nhwc",
-    draw={
-        "b1": BIAS,
-        "s1": requant_scales("C"),
-        "b2": BIAS,
-        "s2": requant_scales("9", HALF_RANGE),
-        "b3": BIAS,
-        "s3": requant_scales("E", HALF_RANGE),
-        "z": ZERO_POINT,
-        "rab": uniform(0.5, 1.0),
-    },
+    draw={"z": zero_points, "rab": ratios},
 )
 def qinverted_residual_s8_nhwc(
     x: Array, w1: Array, b1: Array, s1: Array, w2: Array, b2: Array, s2: Array, w3: Array,
@@ -184,6 +185,15 @@ def qinverted_residual_s8_nhwc(
     t2 = np.maximum(requant(acc + b2, s2, z2), z2)
     t3 = requant((t2 - z2) @ w3.T + b3, s3, z3)
     return np.clip(np.rint(ra * (t3 - z3) + rb * (x - zx)) + zy, -128, 127)
+
+
+@qinverted_residual_s8_nhwc.inputs
+def three_layers(draw: Draw) -> dict[str, np.ndarray]:
+    return {
+        **layer_with_ties(draw, ("w1", "b1", "s1"), "C"),
+        **layer_with_ties(draw, ("w2", "b2", "s2"), "9", HALF_RANGE, axis=2),
+        **layer_with_ties(draw, ("w3", "b3", "s3"), "E", HALF_RANGE),
+    }
 
 
 @qinverted_residual_s8_nhwc.twin

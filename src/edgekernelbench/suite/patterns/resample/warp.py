@@ -38,20 +38,22 @@ def _(g: Graph, x: Value, grid: Value) -> Value:
     return g.Squeeze(sampled, [0])
 
 
-def centred_similarity(draw: Draw, spec: TensorSpec) -> np.ndarray:
-    """Rotation and scale about the centre, with a shift of some pixels, output to input."""
+def similarity_near_corner(draw: Draw, spec: TensorSpec) -> np.ndarray:
+    """Rotation and scale about a point near a corner, so that some of the output lies outside."""
     rng = draw.rng(spec.name)
     H, W, OH, OW = (draw.size(name) for name in ("H", "W", "OH", "OW"))
     angle, scale = np.deg2rad(rng.uniform(-20, 20)), 2 ** rng.uniform(-1, 1)
     linear = scale * np.array(
         [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]],
     )
-    centre = np.array([(W - 1) / 2, (H - 1) / 2]) + rng.uniform(-0.05, 0.05, 2) * (W, H)
+    inwards = rng.choice([-1, 1], 2)
+    corner = np.where(inwards > 0, 0, [W - 1, H - 1])
+    centre = corner + inwards * rng.uniform(0.2, 0.8, 2) * scale * np.array([OW, OH]) / 2
     shift = centre - linear @ np.array([(OW - 1) / 2, (OH - 1) / 2])
     return np.column_stack([linear, shift])
 
 
-@pattern("affine_warp_u8_hwc", draw={"x": images_u8, "A": centred_similarity})
+@pattern("affine_warp_u8_hwc", draw={"x": images_u8, "A": similarity_near_corner})
 def affine_warp_u8_hwc(x: Array, A: Array, OH: int, OW: int) -> Array:
     i, j = np.arange(OH)[:, None], np.arange(OW)
     sx = A[0, 0] * j + A[0, 1] * i + A[0, 2]

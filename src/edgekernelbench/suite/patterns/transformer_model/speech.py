@@ -13,6 +13,7 @@ from edgekernelbench.suite.patterns.attention import twins
 from edgekernelbench.suite.patterns.attention.biased import rel_pos_attention
 from edgekernelbench.suite.patterns.attention.inputs import values
 from edgekernelbench.suite.patterns.functions import gelu, layer_norm, sigmoid, silu, softmax
+from edgekernelbench.suite.patterns.ranges import with_faint_slices
 from edgekernelbench.suite.patterns.registry import Array, pattern
 from edgekernelbench.suite.patterns.transformer_model.parts import linear, norm_gains
 from edgekernelbench.suite.twin import Graph, Value
@@ -119,6 +120,7 @@ def depthwise_over_time(x: Array, w: Array) -> Array:
 @pattern(
     "conformer_block",
     draw={
+        "x": with_faint_slices(activations(), axes=(1,), eps=1e-5),
         "ln": norm_gains,
         "F1": weights("Hn*D"),
         "F2": weights("I", 2.0),

@@ -1,0 +1,117 @@
+"""`cache` lines of a memory layer: which stage reads which tensor through a copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from edgekernelbench.ir import surface
+from edgekernelbench.ir.core import Program, Tensor
+from edgekernelbench.ir.diagnostics import Report, Span
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.names import unknown
+from edgekernelbench.lowering.directives.places import Placement
+from edgekernelbench.lowering.expr.rewrite import Names, loads
+from edgekernelbench.lowering.graph import Graph, build_graph
+from edgekernelbench.lowering.passes.caches import Request, add_caches, holds
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """The program with the copies, and where each is placed."""
+
+    program: Program
+    places: tuple[Placement, ...] = ()
+
+
+def cached_pairs(memory: surface.MemoryLayer | None) -> set[tuple[str, str]]:
+    """(stage, tensor) of all `cache` lines as written, whether they are legal or not."""
+    return {
+        (line.target.name, item.tensor.name)
+        for line in (memory.lines if memory else ())
+        if isinstance(line, surface.CacheLine)
+        for item in line.tensors
+    }
+
+
+def resolve_caches(
+    memory: surface.MemoryLayer | None, program: Program, names: Names, report: Report
+) -> Caches:
+    """Checks the `cache` lines and carries them out."""
+    reader = _Reader(TensorNames(program, build_graph(program), report))
+    for line in memory.lines if memory else ():
+        if isinstance(line, surface.CacheLine):
+            for item in line.tensors:
+                reader.read(line, item)
+    changed, made = add_caches(program, reader.requests.values(), names)
+    places = tuple(
+        Placement(made[pair], pair[0], line.loop, span)
+        for pair, (line, span) in reader.lines.items()
+    )
+    return Caches(changed, places)
+
+
+@dataclass(slots=True)
+class TensorNames:
+    """Looks up which tensor a line means, and whether the stage that it names reads it."""
+
+    program: Program
+    graph: Graph
+    report: Report
+
+    def read_by(self, stage: surface.Ref, ref: surface.Ref, name: str) -> Tensor | None:
+        """The tensor ``name`` (written as ``ref``) if the stage reads it, None after an error."""
+        if stage.name not in self.graph.places:
+            unknown(rules.UNKNOWN_STAGE, "stage", stage, self.graph.places, self.report)
+            return None
+        read = {load.tensor.name: load.tensor for load in loads(self.graph.stage(stage.name).expr)}
+        if name not in read:
+            self._unread(ref, stage.name, name, list(read))
+        return read.get(name)
+
+    def _unread(self, ref: surface.Ref, stage: str, name: str, read: list[str]) -> None:
+        tensors: dict[str, object] = {t.name: t for t in self.program.inputs}
+        tensors |= {table.tensor.name: table for table in self.program.tables}
+        tensors |= self.graph.places
+        if name not in tensors:
+            unknown(rules.UNKNOWN_TENSOR, "tensor", ref, tensors, self.report)
+            return
+        through = [n for n in read if n in self.graph.places and self._reads(n, name)]
+        message = f"`{stage}` does not read `{ref.name}`"
+        help = [f"`{through[0]}` does: name it as the stage"] if through else []
+        listed = ", ".join(f"`{n}`" for n in read) or "nothing"
+        self.report.error(rules.UNREAD, message, ref.span, [*help, f"it reads {listed}"])
+
+    def _reads(self, stage: str, tensor: str) -> bool:
+        return any(load.tensor.name == tensor for load in loads(self.graph.stage(stage).expr))
+
+
+@dataclass(slots=True)
+class _Reader:
+    names: TensorNames
+    requests: dict[tuple[str, str], Request] = field(default_factory=dict)
+    lines: dict[tuple[str, str], tuple[surface.CacheLine, Span]] = field(default_factory=dict)
+
+    def read(self, line: surface.CacheLine, item: surface.Cached) -> None:
+        stage, name = line.target.name, item.tensor.name
+        tensor = self.names.read_by(line.target, item.tensor, name)
+        if tensor is None:
+            return
+        if (stage, name) in self.requests:
+            message = f"`{stage}` reads `{name}` through two caches"
+            help = [f"keep one, or cache the copy again: `cache {name}.cache in ...`"]
+            self.names.report.error(rules.REPEATED_CACHE, message, item.span, help)
+        else:
+            dtype = self._dtype(item, tensor)
+            if dtype is not None:
+                self.requests[stage, name] = Request(stage, name, dtype)
+                self.lines[stage, name] = (line, item.span)
+
+    def _dtype(self, item: surface.Cached, tensor: Tensor) -> DType | None:
+        dtype = item.dtype or tensor.dtype
+        if holds(dtype, tensor.dtype):
+            return dtype
+        legal = ", ".join(d.value for d in DType if holds(d, tensor.dtype))
+        message = f"{dtype.value} does not hold every {tensor.dtype.value} of `{tensor.name}`"
+        self.names.report.error(rules.CACHE_DTYPE, message, item.span, [f"a copy may be {legal}"])
+        return None
