@@ -1,9 +1,10 @@
 """Cheaper forms of transcendental functions of f32, for kernels that ask for them.
 
-Their relative error stays below 5e-6 over all of f32, with fused multiply-add or without: tried once
-on every f32 argument that matters, since then on samples by `tests/compilers/test_fast.py`. Denormal
-results are as good as absolute 3e-38, and what comes within 5e-6 of the largest f32 may be infinite.
-NaN stays NaN, infinities give the limits. All of them vectorise, and none calls a library.
+Their relative error stays below 5e-6 over all of f32, with fused multiply-add or without: tried
+once on every f32 argument that matters, and since then on the samples of
+`tests/compilers/test_fast.py`. Denormal results are as good as absolute 3e-38, and what comes
+within 5e-6 of the largest f32 may be infinite. NaN stays NaN, infinities give the limits. All of
+them vectorise, and none calls a library.
 """
 
 from __future__ import annotations
