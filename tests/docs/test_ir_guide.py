@@ -25,7 +25,7 @@ TEXT = GUIDE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, flags=re.S | re.M)
 KERNELS = [body for language, body in BLOCKS if language == "ekir"]
 NAMES = [m.group(1) if (m := re.search(r"kernel (\w+)\[", k)) else "?" for k in KERNELS]
-MAX_BYTES = 17 * 1024
+MAX_BYTES = 18 * 1024
 
 Tensors = dict[str, np.ndarray]
 

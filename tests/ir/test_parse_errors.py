@@ -121,9 +121,9 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_are_refused_at_once(name: str) -> None:
     text, code = HOSTILE[name]
-    start = time.perf_counter()
+    start = time.process_time()
     result = parse(text)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     if code:
         assert result.kernel is None
         assert code in {d.rule.code for d in result.diagnostics}
@@ -144,9 +144,9 @@ def test_limits_are_not_reached_by_honest_texts() -> None:
 # ---------------------------------------------------------------- random texts
 def settled(text: str) -> ParseResult:
     """The result of a text, which must come soon, without exception, and say something."""
-    start = time.perf_counter()
+    start = time.process_time()
     result = parse(text)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     assert (result.kernel is None) == any(d.severity == "error" for d in result.diagnostics)
     for d in result.diagnostics:
         assert d.span is None or 0 <= d.span.start <= d.span.end <= len(text)

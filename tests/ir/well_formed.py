@@ -104,7 +104,7 @@ def _binary(expr: core.Binary) -> None:
         assert expr.dtype is DType.BOOL
         assert expr.op not in core.BOOL_OPS or left is DType.BOOL
         return
-    assert left is expr.dtype and left is not DType.BOOL and left.widened is left
+    assert left is expr.dtype and left.promoted is left
     if expr.op in ("fdiv", "mod", "bitand", "bitor", "bitxor"):
         assert left.is_int
     if expr.op in ("div", "pow"):
@@ -123,5 +123,5 @@ def _reduce(uids: set[int], scope: set[core.Var], expr: core.Reduce) -> set[core
     else:
         assert expr.dtype is expr.body.dtype
     assert (expr.op in ("any", "all")) == (expr.body.dtype is DType.BOOL)
-    assert expr.body.dtype.widened is expr.body.dtype
+    assert expr.body.dtype is DType.BOOL or expr.body.dtype.promoted is expr.body.dtype
     return scope

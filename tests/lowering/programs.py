@@ -98,6 +98,34 @@ PROGRAMS = {
     Z[m] = max[n: N](b[m, n])
   }
 }""",
+    "half_combiner": """combiner ends((lo, hi, n), (lo2, hi2, m)) init (inf, -inf, 0) = (min(lo, lo2), max(hi, hi2), n + m)
+kernel k[M=5, K=21](X: f16[M, K]) -> (A: f16[M], B: f32[M], C: s32[M]) {
+  compute {
+    a[m: M], b[m: M], C[m] = ends[k: K](f16(X[m, k]) * 0.75, f16(X[m, k]) / 3, 1)
+    A[m] = f16(a[m]) + 1
+    B[m] = b[m]
+  }
+}""",
+    "half_arithmetic": """kernel k[M=6, K=20, N=9](X: f16[M, K], W: const f16[K, N], v: f32[N], idx: s32[K]) -> (Y: f16[M, N], P: f16[M], Z: f32[M], A: s32[M], S: f16[N]) {
+  compute {
+    w[k: K, n: N] = f16(W[k, n]) * 0.5
+    a[m: M, n: N] = sum[k: K](f16(X[m, k]) * f16(w[k, n]))
+    b[m: M, n: N] = f16(a[m, n]) + f16(v[n])
+    Y[m, n] = b[m, n] * 2 + 1
+    P[m] = prod[n: N](f16(0.1) + f16(W[m, n]) * 0.75)
+    Z[m] = max[k: K](f16(X[m, k]) / 3)
+    A[m] = argmax[k: K](f16(X[m, k]) * f16(X[m, k]))
+    S[n] = sum[k: K where clamp(idx[k], 0, N-1) == n](f16(X[0, k]))
+  }
+}""",
+    "rounding": """kernel k[M=5, K=19](X: f32[M, K], w: f32[K], u: const f32[K]) -> (Y: f32[M, K], s: f32[M], e: f32[M, K]) {
+  compute {
+    p[m: M, k: K] = X[m, k] * w[k]
+    Y[m, k] = nofma(p[m, k] + u[k]) + fma(X[m, k], w[k], fast_exp(u[k]))
+    s[m] = sum[k: K](nofma(p[m, k]))
+    e[m, k] = fast_tanh(X[m, k]) * fast_sigmoid(w[k]) + fast_erf(nofma({ let t = p[m, k] * 2  return t + 1 }))
+  }
+}""",
     "shapes": """kernel k[H=5, W=6, R=2](t: f32[R*R, H, W], b: f32[R*R]) -> (y: f32[H*R, W*R], n: f32[H, W], m: bool[H]) {
   compute {
     s[c: R*R, i: H, j: W] = t[c, i, j] * 2 + b[c]

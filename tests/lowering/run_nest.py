@@ -492,11 +492,18 @@ def _call(fn: str, dtype: DType) -> Callable[..., Any]:
             "popcount": lambda v: bin(int(v) & ((1 << bits) - 1)).count("1"),
         }
         return table[fn]
-    if fn == "erf":
+    if fn in ("erf", "fast_erf"):
         from scipy.special import erf
 
-        return erf
+        return lambda v: dtype.numpy.type(erf(v))
     if fn == "rsqrt":
         return lambda v: 1 / np.sqrt(v)
+    if fn == "nofma":
+        return lambda v: v
+    if fn == "fma":
+        from tests.property.naive import fused
+
+        return lambda a, b, c: dtype.numpy.type(fused(dtype, a, b, c))
     names = {"rne": "rint", "atan": "arctan", "atan2": "arctan2"}
+    fn = fn.removeprefix("fast_")
     return getattr(np, names.get(fn, fn))

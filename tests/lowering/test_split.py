@@ -57,7 +57,10 @@ PROGRAMS = {
         "loops y (parallel k by 16, j, k, i)",
     ]),
     "bytes": ("(y: s32[M])", "y[i] = sum[k: K](q[i, k] * q[i, k])", ["loops y (parallel k by 9, i, k)"]),
-    "half": ("(y: f16[M])", "y[i] = max[k: K](f16(x[i, k]))", ["loops y.max (parallel k by 9, i, k)"]),
+    "half": ("(y: f16[M])", "y[i] = max[k: K](x[i, k])", ["loops y.max (parallel k by 9, i, k)"]),
+    "in_half": ("(y: f16[M], z: f16[M])", "y[i] = max[k: K](f16(x[i, k]))  z[i] = sum[k: K](f16(x[i, k]))", [
+        "loops y (parallel k by 9, i, k)  loops z (parallel k by 7, i, vectorize k)",
+    ]),
     "stored_narrower": ("(z: f32[M])", "y: f16[i: M] = sum[k: K](x[i, k])  z[i] = y[i] + 1", [
         "loops y.sum (parallel k by 9, k, i)", "loops y.sum (parallel k by 9, i, vectorize k)",
     ]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,9 @@ class Naive:
             "log2": lambda: math.log2(x), "sin": lambda: math.sin(x), "cos": lambda: math.cos(x),
             "tan": lambda: math.tan(x), "tanh": lambda: math.tanh(x), "erf": lambda: math.erf(x),
             "atan": lambda: math.atan(x), "atan2": lambda: math.atan2(x, args[1]),
+            "fma": lambda: fused(e.dtype, *args) if self.declared else args[0] * args[1] + args[2],
+            "nofma": lambda: x, "fast_exp": lambda: math.exp(x),
+            "fast_tanh": lambda: math.tanh(x), "fast_erf": lambda: math.erf(x),
             "popcount": lambda: bin(x & ((1 << e.args[0].dtype.bits) - 1)).count("1"),
         }  # fmt: skip
         return self.typed(functions[e.fn](), e.dtype)
@@ -178,6 +182,18 @@ class Naive:
         for at in range(self.value(axis.lo), self.value(axis.hi)):
             self.env[axis.var.uid] = at
             yield from self.points(axes[1:], flat * axis.extent + at)
+
+
+def fused(dtype: DType, a: Scalar, b: Scalar, c: Scalar) -> float:
+    """``a * b + c`` of finite values rounded once to a float dtype, from the exact value."""
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    guess = dtype.numpy.type(float(exact))
+    near = [np.nextafter(guess, dtype.numpy.type(s * np.inf)) for s in (-1, 1)]
+    finite = [v for v in (guess, *near) if np.isfinite(v)]
+    error = {float(v): abs(Fraction(float(v)) - exact) for v in finite}
+    best = [v for v in finite if error[float(v)] == min(error.values())]
+    even = [v for v in best if not int(v.view(f"u{v.itemsize}")) & 1]
+    return float((even if len(best) > 1 else best)[0])
 
 
 def _box(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -331,6 +331,9 @@ class Maker:
             ("sin({})", 1), ("log(abs({}) + 0.5)", 12), ("erf({})", 1), ("sigmoid({})", 1),
             ("rsqrt(abs({}) + 1)", 1), ("gelu(clip({}, -4, 4))", 5), ("relu({})", a.bound),
             ("abs({})", a.bound), ("sq(clip({}, -9, 9))", 82), ("atan2({}, 2.0)", 4),
+            ("fma({}, 1.5, 0.25)", 2 * a.bound + 1), ("nofma({} * 1.5 + 0.25)", 2 * a.bound + 1),
+            ("fast_exp(clip({}, -3, 3))", 21), ("fast_tanh({})", 1), ("fast_sigmoid({})", 1),
+            ("fast_erf({})", 1), ("f32(f16(clip({}, -4, 4)) * 0.75 + 0.5)", 4),
         )  # fmt: skip
         bits = a.bits if form in ("relu({})", "abs({})") else None
         return Value(form.format(a.text), "f", bound, bits)

@@ -7,6 +7,9 @@ are widened: `Load.dtype` is ``tensor.dtype.widened``).
 
 Meaning of the parts that could be read two ways:
 
+- Every float operation rounds to its dtype, f16 too; a product may be fused into the addition or
+  subtraction that uses it and then does not, except where `nofma` stands between them or the sum
+  becomes an integer.
 - `Select` evaluates one branch; reads of the other need not be in range.
 - `Cast` to an integer from a float truncates and saturates (NaN becomes 0); from an integer it
   wraps; from anything to bool it compares with zero.

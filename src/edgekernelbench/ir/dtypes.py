@@ -54,6 +54,16 @@ class DType(StrEnum):
         return _WIDENED.get(self, self)
 
     @property
+    def promoted(self) -> DType:
+        """The dtype that arithmetic on a value has: bools and integers below 32 bits become s32.
+
+        Unlike a load, arithmetic does not widen f16: a value that was cast to f16 stays one.
+        """
+        if self is DType.F16:
+            return self
+        return DType.S32 if self is DType.BOOL else self.widened
+
+    @property
     def int_range(self) -> tuple[int, int]:
         """Lowest and highest value of an integer or bool dtype.
 

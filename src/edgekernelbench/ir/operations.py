@@ -15,11 +15,14 @@ CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 COMPARE_OPS: frozenset[str] = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 BOOL_OPS: frozenset[str] = frozenset(("and", "or"))
 
-# One-argument intrinsics unless said otherwise. All but abs, sign and popcount take floats only.
+# Number of arguments. All but abs, sign and popcount take floats only. The fast ones are the exact
+# functions up to an error that back ends state; fma rounds once; nofma is its argument, which no
+# back end may compute together with the operation that uses it.
 INTRINSICS: dict[str, int] = {
     "abs": 1, "sign": 1, "floor": 1, "ceil": 1, "trunc": 1, "rne": 1, "sqrt": 1, "rsqrt": 1,
     "exp": 1, "exp2": 1, "log": 1, "log2": 1, "sin": 1, "cos": 1, "tan": 1, "tanh": 1, "erf": 1,
-    "atan": 1, "atan2": 2, "popcount": 1,
+    "atan": 1, "atan2": 2, "popcount": 1, "fma": 3, "nofma": 1,
+    "fast_exp": 1, "fast_tanh": 1, "fast_erf": 1,
 }  # fmt: skip
 
 ReduceOp = Literal["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "combine"]

@@ -16,7 +16,22 @@ Stride = Literal["fixed", "contiguous", "strided", "gather"]
 """How the address of a read moves with an axis: not at all, by one element, by more, anyhow."""
 
 TRANSCENDENTAL = frozenset(
-    ("exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh", "erf", "atan", "atan2")
+    (
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "erf",
+        "atan",
+        "atan2",
+        "fast_exp",
+        "fast_tanh",
+        "fast_erf",
+    )
 )
 
 

@@ -57,6 +57,8 @@ def accumulation(store: nest.Store) -> core.Binary | None:
     value = store.value
     if isinstance(value, core.Binary) and value.op in ("add", "sub"):
         for side in (value.left, value.right):
+            if isinstance(side, core.Cast):  # an f16 accumulator, which a load widens
+                side = side.arg
             if isinstance(side, core.Load) and side.tensor.name == store.tensor.name:
                 return value
     return None

@@ -13,6 +13,7 @@ from edgekernelbench.lowering import nest
 
 MAX_OPERATIONS = 60_000
 MAX_LANES = 256
+_CALL = {"nofma": 0, "fma": 1}  # operations of a call; others are taken for an expansion
 
 
 def unfolded_operations(body: nest.Stmt, vector_bits: int) -> int:
@@ -49,7 +50,7 @@ def _registers(value: core.Expr, lanes: int, vector_bits: int) -> int:
     total = 1
     for node in core.unique_nodes(value):
         if not isinstance(node, (core.Const, core.VarRef)):
-            weight = 12 if isinstance(node, core.Call) else 1
+            weight = _CALL.get(node.fn, 12) if isinstance(node, core.Call) else 1
             total += weight * -(-lanes * node.dtype.bytes * 8 // vector_bits)
     return total
 

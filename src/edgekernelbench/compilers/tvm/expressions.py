@@ -259,6 +259,8 @@ class ExpressionEmitter:
         """The conversion of `core.Cast`."""
         if source is dtype:
             return value
+        if dtype is DType.F16 and _widens_f16(value):
+            return value.value
         if dtype is DType.BOOL:
             return scalars.to_bool(value, source)
         if source is DType.BOOL:
@@ -278,6 +280,11 @@ class ExpressionEmitter:
         if _may_change(source, tensor.dtype):  # in memory in a moment: no slot is needed
             return tirx.Cast(tvm_dtype(tensor.dtype), value)
         return self.cast(value, source, tensor.dtype)
+
+
+def _widens_f16(value: TExpr) -> bool:
+    """Whether ``value`` is an f16 load that was widened: a cast back gives what was loaded."""
+    return isinstance(value, tirx.Cast) and scalars.dtype_name(value.value) == "float16"
 
 
 def _may_change(source: DType, dtype: DType) -> bool:

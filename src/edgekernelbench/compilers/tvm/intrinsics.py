@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tvm import tirx
 
-from edgekernelbench.compilers.tvm import transcendental
-from edgekernelbench.compilers.tvm.scalars import Bind, TExpr, const, llvm, tvm_dtype
+from edgekernelbench.compilers.tvm import fast, transcendental
+from edgekernelbench.compilers.tvm.scalars import Bind, TExpr, const, fence, llvm, tvm_dtype
 from edgekernelbench.ir.dtypes import DType
 
 _EXPANDED: dict[str, Callable[[TExpr, Bind], TExpr]] = {
@@ -21,6 +21,9 @@ _EXPANDED: dict[str, Callable[[TExpr, Bind], TExpr]] = {
     "cos": transcendental.cos,
     "tan": transcendental.tan,
     "atan": transcendental.atan,
+    "fast_exp": fast.exp,
+    "fast_tanh": fast.tanh,
+    "fast_erf": fast.erf,
 }
 
 _ROUNDING = {
@@ -32,15 +35,22 @@ _ROUNDING = {
 }
 
 
+_F16 = frozenset(("abs", "sign", *_ROUNDING))
+
+
 def call_intrinsic(
     fn: str, args: Sequence[TExpr], source: DType, dtype: DType, bind: Bind
 ) -> TExpr:
     """``fn`` of arguments that have the dtype ``source``; the result has ``dtype``.
 
     f32 functions are expanded and vectorise; f64 ones become LLVM intrinsics, which call the C
-    library once an element.
+    library once an element. f16 functions are those of f32, rounded; the exact ones are f16's own.
     """
-    if source is DType.F16:
+    if fn == "nofma":
+        return fence(args[0])
+    if fn == "fma":
+        return llvm(tvm_dtype(source), "llvm.fma", *args)
+    if source is DType.F16 and fn not in _F16:
         wide = [tirx.Cast("float32", a) for a in args]
         value = call_intrinsic(fn, wide, DType.F32, DType.F32, bind)
         return tirx.Cast(tvm_dtype(dtype), value)
@@ -60,8 +70,10 @@ def call_intrinsic(
             return transcendental.atan2(args[0], args[1], bind)
         case _ if source is DType.F32:
             return _EXPANDED[fn](args[0], bind)
-        case "erf":
+        case "erf" | "fast_erf":
             return transcendental.erf_f64(args[0], bind)
+        case _ if fn.startswith("fast_"):
+            return llvm("float64", f"llvm.{fn.removeprefix('fast_')}", *args)
         case _:
             return llvm("float64", f"llvm.{fn}", *args)
 

@@ -89,7 +89,7 @@ def _float(bits: TExpr) -> TExpr:
     return tirx.reinterpret("float32", bits)
 
 
-def _poly(x: TExpr, coefficients: Sequence[float], dtype: str = "float32") -> TExpr:
+def polynomial(x: TExpr, coefficients: Sequence[float], dtype: str = "float32") -> TExpr:
     """The polynomial with ``coefficients`` from the constant upwards (Horner)."""
     out: TExpr = tirx.FloatImm(dtype, coefficients[-1])
     for c in reversed(coefficients[:-1]):
@@ -97,12 +97,12 @@ def _poly(x: TExpr, coefficients: Sequence[float], dtype: str = "float32") -> TE
     return out
 
 
-def _at_most(x: TExpr, bound: float) -> TExpr:
+def at_most(x: TExpr, bound: float) -> TExpr:
     """min(x, bound), NaN for NaN."""
     return tirx.Select(tirx.LT(_f(bound), x), _f(bound), x)
 
 
-def _at_least(x: TExpr, bound: float) -> TExpr:
+def at_least(x: TExpr, bound: float) -> TExpr:
     """max(x, bound), NaN for NaN."""
     return tirx.Select(tirx.LT(x, _f(bound)), _f(bound), x)
 
@@ -135,7 +135,7 @@ def _reduce_exp(x: TExpr, bind: Bind) -> tuple[TExpr, TExpr]:
 
 
 def _expm1_reduced(r: TExpr) -> TExpr:
-    return tirx.Add(tirx.Mul(tirx.Mul(r, r), _poly(r, _EXP)), r)
+    return tirx.Add(tirx.Mul(tirx.Mul(r, r), polynomial(r, _EXP)), r)
 
 
 def _scaled(mantissa: TExpr, n: TExpr, bind: Bind) -> TExpr:
@@ -147,14 +147,14 @@ def _scaled(mantissa: TExpr, n: TExpr, bind: Bind) -> TExpr:
 
 def exp(x: TExpr, bind: Bind) -> TExpr:
     """e**x, relative error 1e-7; denormal results are rounded correctly to within one unit."""
-    x = bind(_at_least(bind(_at_most(x, 89.0)), -104.0))
+    x = bind(at_least(bind(at_most(x, 89.0)), -104.0))
     r, n = _reduce_exp(x, bind)
     return _scaled(tirx.Add(_f(1.0), _expm1_reduced(r)), n, bind)
 
 
 def exp2(x: TExpr, bind: Bind) -> TExpr:
     """2**x, relative error 1e-7."""
-    x = bind(_at_least(bind(_at_most(x, 129.0)), -151.0))
+    x = bind(at_least(bind(at_most(x, 129.0)), -151.0))
     n, whole = _round(x, bind)
     r = bind(tirx.Mul(tirx.Sub(x, n), _f(_LN2)))
     return _scaled(tirx.Add(_f(1.0), _expm1_reduced(r)), whole, bind)
@@ -163,7 +163,7 @@ def exp2(x: TExpr, bind: Bind) -> TExpr:
 def tanh(x: TExpr, bind: Bind) -> TExpr:
     """Relative error 2e-7: (exp(2t) - 1) / (exp(2t) + 1) with exp(2t) - 1 computed as such."""
     x = bind(x)
-    t = bind(_at_most(bind(tirx.Mul(_abs(x), _f(2.0))), 20.0))
+    t = bind(at_most(bind(tirx.Mul(_abs(x), _f(2.0))), 20.0))
     r, n = _reduce_exp(t, bind)
     scale = bind(_power_of_two(n))
     em1 = bind(tirx.Add(tirx.Mul(scale, _expm1_reduced(r)), tirx.Sub(scale, _f(1.0))))
@@ -190,7 +190,7 @@ def _log_edges(x: TExpr, value: TExpr) -> TExpr:
 def _log_tail(f: TExpr, bind: Bind) -> TExpr:
     """log(1 + f) - f."""
     square = bind(tirx.Mul(f, f))
-    cubic = tirx.Mul(tirx.Mul(square, f), _poly(f, _LOG))
+    cubic = tirx.Mul(tirx.Mul(square, f), polynomial(f, _LOG))
     return tirx.Sub(cubic, tirx.Mul(_f(0.5), square))
 
 
@@ -219,9 +219,9 @@ def erf(x: TExpr, bind: Bind) -> TExpr:
     """Error function, relative error 1e-7."""
     x = bind(x)
     t = bind(_abs(x))
-    small = tirx.Add(tirx.Mul(x, _poly(bind(tirx.Mul(x, x)), _ERF_SMALL)), x)
-    c = bind(_at_most(t, 4.0))
-    r, n = _reduce_exp(bind(tirx.Sub(_f(0.0), tirx.Add(c, _poly(c, _ERF_LARGE)))), bind)
+    small = tirx.Add(tirx.Mul(x, polynomial(bind(tirx.Mul(x, x)), _ERF_SMALL)), x)
+    c = bind(at_most(t, 4.0))
+    r, n = _reduce_exp(bind(tirx.Sub(_f(0.0), tirx.Add(c, polynomial(c, _ERF_LARGE)))), bind)
     tail = tirx.Mul(tirx.Add(_f(1.0), _expm1_reduced(r)), _power_of_two(n))
     large = _with_sign_of(tirx.Sub(_f(1.0), tail), x)
     return tirx.Select(tirx.LT(t, _f(1.0)), small, large)
@@ -235,9 +235,9 @@ def erf_f64(x: TExpr, bind: Bind) -> TExpr:
 
     x = bind(x)
     t = bind(llvm("float64", "llvm.fabs", x))
-    small = tirx.Add(tirx.Mul(x, _poly(bind(tirx.Mul(x, x)), _ERF_SMALL_F64, "float64")), x)
+    small = tirx.Add(tirx.Mul(x, polynomial(bind(tirx.Mul(x, x)), _ERF_SMALL_F64, "float64")), x)
     c = bind(tirx.Select(tirx.LT(k(6.0), t), k(6.0), t))
-    power = tirx.Sub(k(0.0), tirx.Add(c, _poly(c, _ERF_LARGE_F64, "float64")))
+    power = tirx.Sub(k(0.0), tirx.Add(c, polynomial(c, _ERF_LARGE_F64, "float64")))
     tail = tirx.Sub(k(1.0), llvm("float64", "llvm.exp", power))
     large = tirx.Select(tirx.LT(x, k(0.0)), tirx.Mul(tail, k(-1.0)), tail)
     return tirx.Select(tirx.LT(t, k(1.0)), small, bind(large))
@@ -246,7 +246,7 @@ def erf_f64(x: TExpr, bind: Bind) -> TExpr:
 def _atan_unit(z: TExpr, bind: Bind) -> TExpr:
     """atan(z) for 0 <= z <= 1."""
     square = bind(tirx.Mul(z, z))
-    return tirx.Add(tirx.Mul(tirx.Mul(square, z), _poly(square, _ATAN)), z)
+    return tirx.Add(tirx.Mul(tirx.Mul(square, z), polynomial(square, _ATAN)), z)
 
 
 def _complement(angle: TExpr) -> TExpr:
@@ -294,14 +294,14 @@ def _reduce_angle(x: TExpr, bind: Bind) -> tuple[TExpr, TExpr]:
     for part in _HALF_PI_F64:
         r = tirx.Sub(r, tirx.Mul(n, tirx.FloatImm("float64", part)))
     r = bind(tirx.Cast("float32", r))
-    r = bind(_at_least(bind(_at_most(r, 1.0)), -1.0))
+    r = bind(at_least(bind(at_most(r, 1.0)), -1.0))
     return r, bind(tirx.Cast("int32", tirx.reinterpret("int64", shifted)))
 
 
 def _sin_cos_reduced(r: TExpr, bind: Bind) -> tuple[TExpr, TExpr]:
     square = bind(tirx.Mul(r, r))
-    sine = tirx.Add(tirx.Mul(tirx.Mul(square, r), _poly(square, _SIN)), r)
-    tail = tirx.Mul(tirx.Mul(square, square), _poly(square, _COS))
+    sine = tirx.Add(tirx.Mul(tirx.Mul(square, r), polynomial(square, _SIN)), r)
+    tail = tirx.Mul(tirx.Mul(square, square), polynomial(square, _COS))
     cosine = tirx.Add(tirx.Sub(_f(1.0), tirx.Mul(_f(0.5), square)), tail)
     return bind(_with_sign_of(bind(sine), r)), bind(cosine)  # the sum loses the sign of -0
 

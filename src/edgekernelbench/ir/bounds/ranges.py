@@ -76,6 +76,13 @@ class Ranges:
         return known[1]
 
     def _compute(self, expr: core.Expr) -> Interval:
+        found = self._exact(expr)
+        if expr.dtype is DType.F16 and isinstance(expr, core.Unary | core.Binary | core.Call):
+            return iv.convert(found, DType.F32, DType.F16)  # each operation rounds to f16
+        return found
+
+    def _exact(self, expr: core.Expr) -> Interval:
+        """As `of`, without the coarse rounding of f16 operations."""
         match expr:
             case core.Load():
                 return self.tensor(expr.tensor)
@@ -131,6 +138,8 @@ class Ranges:
                 return Interval(0, 64, safe)
             case "floor" | "ceil" | "trunc" | "rne":
                 return iv.rounded(expr.fn, args[0])
+            case "nofma":
+                return args[0]
             case "sin" | "cos" | "tanh" | "erf" if iv.is_finite(args[0]):
                 return iv.outward(-1.0, 1.0, safe)
         return iv.full(expr.dtype, safe)

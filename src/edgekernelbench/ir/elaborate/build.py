@@ -87,13 +87,38 @@ def choices(expr: core.Expr) -> Iterable[int | float | bool]:
 def binary(
     cx: Context, op: str, left: core.Expr, right: core.Expr, dtype: DType, span: Span
 ) -> core.Expr:
-    """An operator node. Integer constants and neutral elements are folded."""
+    """An operator node. Integer constants and neutral elements are folded.
+
+    Inside `nofma` no float product is left bare, nor anything that an addition takes for one.
+    """
     if dtype.is_int and op not in core.COMPARE_OPS:
         folded = _fold_int(op, left, right, dtype, span)
         if folded is not None:
             return folded
+    keep_apart = cx.unfused > 0 and dtype.is_float
+    if keep_apart and op in ("add", "sub"):
+        left, right = apart(cx, left), apart(cx, right)
     cx.count(span)
-    return core.Binary(op, left, right, dtype, span)  # type: ignore[arg-type]
+    made = core.Binary(op, left, right, dtype, span)  # type: ignore[arg-type]
+    return apart(cx, made) if keep_apart else made
+
+
+def apart(cx: Context, expr: core.Expr) -> core.Expr:
+    """The same value, which no addition that uses it fuses with: see ``nofma`` in `core`.
+
+    Names and reads count as products, for what they stand for may be one.
+    """
+    match expr:
+        case core.Binary(op=op):
+            harmless = op != "mul"
+        case core.Cast(arg=arg):
+            harmless = not arg.dtype.is_float
+        case _:
+            harmless = isinstance(expr, core.Const | core.Call)
+    if harmless:
+        return expr
+    cx.count(expr.span)
+    return core.Call("nofma", (expr,), expr.dtype, expr.span)
 
 
 def _value(expr: core.Expr) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.ir.elaborate import coerce, ops, reads, rules
+from edgekernelbench.ir.elaborate import build, coerce, ops, reads, rules
 from edgekernelbench.ir.elaborate.context import MAX_MACRO_DEPTH, Context
 from edgekernelbench.ir.elaborate.hold import Lets
 from edgekernelbench.ir.elaborate.names import nearest
@@ -40,10 +40,13 @@ _SYNONYMS = {
     "select": "`a if cond else b`",
     "log1p": "`log(1 + x)`",
     "expm1": "`exp(x) - 1`",
-    "fma": "`a * b + c`",
     "sinh": "`(exp(x) - exp(-x)) / 2`",
     "cosh": "`(exp(x) + exp(-x)) / 2`",
     "swish": "`silu(x)`",
+    "fast_silu": "`x * fast_sigmoid(x)`",
+    "fast_gelu": "`0.5 * x * (1 + fast_erf(0.70710678 * x))`",
+    "fast_log": "`log(x)`, which has no fast form",
+    "mad": "`fma(a, b, c)`, rounded once; `a * b + c` may be",
     "mod": "`a % b`",
     "range": "an axis or a loop: `seq t: L { ... }`",
 }
@@ -69,6 +72,8 @@ def call(cx: Context, scope: Scope, expr: surface.Call) -> Value:
             return reads.edge(cx, scope, expr)
         case "dim":
             return reads.dim(cx, scope, expr)
+        case "nofma":
+            return _nofma(cx, scope, expr)
     if expr.fn not in BUILT_IN:
         return _unknown(cx, scope, expr)
     args = _scalars(cx, scope, expr)
@@ -129,10 +134,27 @@ def _clip(cx: Context, expr: surface.Call, args: list[Scalar | Poison]) -> Value
 def _intrinsic(cx: Context, expr: surface.Call, args: list[Scalar | Poison]) -> Value:
     wanted = 2 if expr.fn == "pow" else core.INTRINSICS[expr.fn]
     if len(args) != wanted:
-        return _count_error(cx, expr, "1 argument" if wanted == 1 else f"{wanted} arguments", [])
+        plural = "1 argument" if wanted == 1 else f"{wanted} arguments"
+        help = ["`fma(a, b, c)` is a * b + c, rounded once"] if expr.fn == "fma" else []
+        return _count_error(cx, expr, plural, help)
     if expr.fn == "pow":
         return _pow(cx, expr, args)
     return intrinsic(cx, expr.fn, tuple(args), expr.span)
+
+
+def _nofma(cx: Context, scope: Scope, expr: surface.Call) -> Value:
+    """``nofma(e)``: e, in which no product is fused with an addition, nor e with what uses it."""
+    if len(expr.args) != 1:
+        return _count_error(cx, expr, "1 argument", ["`nofma(a * b + c)`"])
+    cx.unfused += 1
+    value = scalar(cx, scope, expr.args[0])
+    cx.unfused -= 1
+    if value is POISON or isinstance(value, Number):
+        return value
+    if not value.dtype.is_float:
+        text = f"`nofma` is about float products, and this is {value.dtype.value}"
+        return cx.error(rules.OPERANDS, text, expr.span, ["drop it: integers are exact"])
+    return value if isinstance(value, core.Reduce) else build.apart(cx, value)
 
 
 def _pow(cx: Context, expr: surface.Call, args: list[Scalar | Poison]) -> Value:

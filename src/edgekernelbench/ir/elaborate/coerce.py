@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
@@ -20,6 +22,7 @@ from edgekernelbench.ir.printer import print_expr
 
 S32_LOW, S32_HIGH = DType.S32.int_range
 S64_LOW, S64_HIGH = DType.S64.int_range
+F16_LIMIT = 65520.0  # from here on rounding to f16 gives infinity
 
 
 def show(expr: surface.Expr, limit: int = 60) -> str:
@@ -96,13 +99,12 @@ def express(cx: Context, value: Scalar, span: Span) -> core.Expr:
 
 
 def widen(cx: Context, expr: core.Expr) -> core.Expr:
-    """As an operand of arithmetic: bools and small integers as s32, f16 as f32."""
-    dtype = DType.S32 if expr.dtype is DType.BOOL else expr.dtype.widened
-    return build.cast(cx, expr, dtype, expr.span)
+    """As an operand of arithmetic: bools and small integers as s32."""
+    return build.cast(cx, expr, expr.dtype.promoted, expr.span)
 
 
 def join(cx: Context, a: DType, b: DType, span: Span) -> DType | None:
-    """The common dtype of two widened operands; None, reported, for u32 with s32 or s64."""
+    """The common dtype of two promoted operands; None, reported, for u32 with s32 or s64."""
     if a is b:
         return a
     if a.is_float or b.is_float:
@@ -127,7 +129,7 @@ def unify(
 ) -> tuple[core.Expr, core.Expr, DType] | None:
     """Both operands of arithmetic in their common dtype; None when it was reported that none is."""
     if isinstance(a, Number) and isinstance(b, Number):
-        dtype = join(cx, _widened(natural(a)), _widened(natural(b)), span)
+        dtype = join(cx, natural(a).promoted, natural(b).promoted, span)
         assert dtype is not None
         return build.const(a.value, dtype, span), build.const(b.value, dtype, span), dtype
     if isinstance(a, Number):
@@ -148,10 +150,6 @@ def unify(
     return build.cast(cx, left, dtype, span), build.cast(cx, right, dtype, span), dtype
 
 
-def _widened(dtype: DType) -> DType:
-    return DType.S32 if dtype is DType.BOOL else dtype.widened
-
-
 def _fits_choice(expr: core.Expr, dtype: DType) -> bool:
     if not build.is_choice(expr):
         return False
@@ -165,6 +163,8 @@ def _unify_number(
     value, dtype = number.value, left.dtype
     cx.count(span)
     if dtype.is_float:
+        if dtype is DType.F16 and not fits_f16(value):
+            return beyond_f16(cx, value, span)
         return left, build.const(value, dtype, span), dtype
     if isinstance(value, float):
         return build.cast(cx, left, DType.F32, span), build.const(value, DType.F32, span), DType.F32
@@ -181,6 +181,20 @@ def _unify_number(
         [f"cast the other operand, or write the literal modulo 2^{dtype.bits}"],
     )
     return None
+
+
+def fits_f16(value: int | float) -> bool:
+    """Whether rounding to f16 keeps a number finite, or it is infinite itself."""
+    return abs(value) < F16_LIMIT or math.isinf(value)
+
+
+def beyond_f16(cx: Context, value: int | float, span: Span) -> None:
+    cx.error(
+        rules.LITERAL,
+        f"{value} does not fit f16, the dtype of the other operand: its largest value is 65504",
+        span,
+        ["`f32(...)` around the other operand computes in f32", "`inf` and `-inf` fit"],
+    )
 
 
 def condition(cx: Context, value: Value, span: Span) -> core.Expr | Number | Poison:
@@ -210,6 +224,8 @@ def branches(cx: Context, a: Scalar, b: Scalar, span: Span) -> tuple[core.Expr, 
     """Two alternatives of a value in one dtype. Equal dtypes stay, also narrow ones."""
     for x, y, flip in ((a, b, False), (b, a, True)):
         if isinstance(x, Number) and not isinstance(y, Number) and _literal_fits(x, y.dtype):
+            if y.dtype is DType.F16 and not fits_f16(x.value):
+                return beyond_f16(cx, x.value, span)
             literal = build.const(x.value, y.dtype, span)
             return (y, literal) if flip else (literal, y)
     if not isinstance(a, Number) and not isinstance(b, Number) and a.dtype is b.dtype:

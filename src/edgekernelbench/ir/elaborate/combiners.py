@@ -152,8 +152,7 @@ def _init(cx: Context, found: CombinerValue) -> list[Number] | None:
 
 def _first(item: Scalar, init: Number) -> DType:
     dtype = coerce.natural(item) if isinstance(item, Number) else item.dtype
-    dtype = DType.S32 if dtype is DType.BOOL else dtype.widened
-    is_float = isinstance(init.value, float)
+    dtype, is_float = dtype.promoted, isinstance(init.value, float)
     return DType.F32 if is_float and not dtype.is_float else dtype
 
 
@@ -223,6 +222,8 @@ def _start(
                 text = f"{number.value} in `init` does not fit {dtype.value}, its component's dtype"
                 cx.error(rules.LITERAL, text, stmt.init.span)
                 return None
+        elif dtype is DType.F16 and not coerce.fits_f16(number.value):
+            return coerce.beyond_f16(cx, number.value, stmt.init.span)
         out.append(build.const(number.value, dtype, stmt.init.span))
     return tuple(out)
 

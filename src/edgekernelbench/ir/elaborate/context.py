@@ -68,6 +68,7 @@ class Context:
         unresolved: stages that were read although their definition failed.
         extents: extents of tensors as written, for suggestions.
         lows: lowest written indices of histories over loops that do not start at 0.
+        unfused: how many `nofma` stand around the expression being elaborated.
     """
 
     def __init__(self, report: Report, handlers: Mapping[type, ExprHandler]) -> None:
@@ -88,6 +89,7 @@ class Context:
         self.templates: list[str] = []
         self.defining: list[str] = []
         self.loop_depth = 0
+        self.unfused = 0
         self.stage_count = 0
         self.total_bytes = 0
         self._handlers = handlers

@@ -33,16 +33,19 @@ def ghost(cx: Context, *values: Operand) -> Result:
         return POISON
     dtype: DType | None = None
     number: Number | None = None
+    unknown = False
     for value in values:
         if value is POISON:
+            unknown = True
             continue
         if isinstance(value, Number):
             number = value
             continue
-        wide = DType.S32 if value.dtype is DType.BOOL else value.dtype.widened
+        wide = value.dtype.promoted
         dtype = wide if dtype is None else _quiet_join(dtype, wide)
     if dtype is not None:
-        if number is not None and isinstance(number.value, float) and not dtype.is_float:
+        literal = number is not None and isinstance(number.value, float) and not dtype.is_float
+        if literal or (unknown and dtype is DType.F16):  # what is not known yet is no f16: a read
             dtype = DType.F32
         return core.Const(0.0 if dtype.is_float else 0, dtype)
     return POISON if number is None else number
@@ -121,12 +124,14 @@ def _shift(cx: Context, op: str, a: Scalar, b: Scalar, span: Span) -> Result:
     return build.binary(cx, op, left, amount, left.dtype, span)
 
 
-def to_float(cx: Context, value: Scalar, span: Span, other: Scalar | None = None) -> core.Expr:
-    """An operand of an operation on floats: f64 where one is, else f32."""
-    dtype = DType.F32
-    for v in (value, other):
-        if v is not None and not isinstance(v, Number) and v.dtype is DType.F64:
-            dtype = DType.F64
+def to_float(cx: Context, value: Scalar, span: Span, *others: Scalar) -> core.Expr:
+    """An operand of an operation on floats: f64 where one is, f16 where all are, else f32."""
+    given = [v.dtype for v in (value, *others) if not isinstance(v, Number)]
+    dtype = DType.F64 if DType.F64 in given else DType.F32
+    if given and all(d is DType.F16 for d in given):
+        dtype = DType.F16
+    if dtype is DType.F16 and isinstance(value, Number) and not coerce.fits_f16(value.value):
+        coerce.beyond_f16(cx, value.value, span)
     return build.cast(cx, coerce.express(cx, value, span), dtype, span)
 
 

@@ -44,8 +44,8 @@ class Calc:
         return Number(value) if isinstance(value, int | float) else value
 
 
-def _sigmoid(c: Calc, x: Value) -> Value:
-    return c.op("div", Number(1), c.op("add", c.call("exp", c.neg(x)), 1))
+def _sigmoid(c: Calc, x: Value, exp: str = "exp") -> Value:
+    return c.op("div", Number(1), c.op("add", c.call(exp, c.neg(x)), 1))
 
 
 def _gelu(c: Calc, x: Value) -> Value:
@@ -87,6 +87,7 @@ MACROS: dict[str, tuple[int, int, Callable[..., Value]]] = {
     "relu": (1, 1, lambda c, x: c.op("max", x, 0)),
     "relu6": (1, 1, lambda c, x: c.clip(x, 0, 6)),
     "sigmoid": (1, 1, _sigmoid),
+    "fast_sigmoid": (1, 1, lambda c, x: _sigmoid(c, x, "fast_exp")),
     "silu": (1, 1, lambda c, x: c.op("mul", x, _sigmoid(c, x))),
     "gelu": (1, 1, _gelu),
     "hsigmoid": (1, 1, _hsigmoid),
@@ -99,7 +100,7 @@ MACROS: dict[str, tuple[int, int, Callable[..., Value]]] = {
 }
 """Name: least and most arguments, and the expression. Arguments are bound before."""
 
-SINGLE_USE = frozenset(("relu", "relu6", "sigmoid", "hsigmoid"))
+SINGLE_USE = frozenset(("relu", "relu6", "sigmoid", "fast_sigmoid", "hsigmoid"))
 """Macros that use their argument once, so that it need not be bound."""
 
 
@@ -122,6 +123,9 @@ _FOLD: dict[str, Callable[[float], float]] = {
     "tanh": math.tanh,
     "erf": math.erf,
     "atan": math.atan,
+    "fast_exp": math.exp,
+    "fast_tanh": math.tanh,
+    "fast_erf": math.erf,
 }
 
 
@@ -131,11 +135,10 @@ def intrinsic(cx: Context, fn: str, args: tuple[Value, ...], span: Span) -> Valu
     if len(known) < len(args):
         return ops.ghost(cx, *args) if fn in _ANY_NUMBER else ops.ghost_of(cx, DType.F32)
     first = known[0]
-    if len(known) == 2:
-        left = ops.to_float(cx, first, span, known[1])
-        right = ops.to_float(cx, known[1], span, first)
+    if len(known) > 1:
+        floats = tuple(ops.to_float(cx, a, span, *known) for a in known)
         cx.count(span)
-        return core.Call(fn, (left, right), left.dtype, span)
+        return core.Call(fn, floats, floats[0].dtype, span)
     if isinstance(first, Number) and fn != "popcount":
         return _fold(cx, fn, first, span)
     if fn not in _ANY_NUMBER:

@@ -92,13 +92,24 @@ def stage(
     if left is None or dtype is None or not shape_fits:
         _fail(cx, body, name)
         return []
-    if declared is None:
-        tensor = core.Tensor(full, dtype, left.shape, "stage")
-        if not fits(cx, tensor, stmt.name_span):
-            _fail(cx, body, name)
-            return []
-    else:
-        tensor = declared
+    tensor = declared or core.Tensor(full, dtype, left.shape, "stage")
+    if declared is None and not fits(cx, tensor, stmt.name_span):
+        _fail(cx, body, name)
+        return []
+    return _published(cx, body, stmt, left, tensor, stored)
+
+
+def _published(
+    cx: Context,
+    body: Body,
+    stmt: surface.StageStmt,
+    left: _Left,
+    tensor: core.Tensor,
+    stored: core.Expr | None,
+) -> list[core.Node]:
+    """The stage, known by its name from here on; nothing but the name without a value."""
+    name = stmt.targets[0]
+    full = body.full_name(name)
     publish(cx, body, name, View(tensor, left.lows))
     cx.extents[full] = _extent_texts(stmt, tensor)
     if stored is None:

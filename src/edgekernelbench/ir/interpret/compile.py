@@ -102,6 +102,9 @@ class Compiler:
                 inner = self.expr(arg, ndim)
                 convert = numeric.cast(arg.dtype, expr.dtype, self.mode)
                 return inner if convert is None else self._apply(convert, [inner])
+            case core.Call(fn="fma", args=args) if self.mode == "f64":
+                product = core.Binary("mul", args[0], args[1], expr.dtype)
+                return self.expr(core.Binary("add", product, args[2], expr.dtype), ndim)
             case core.Call(fn=fn, args=args):
                 return self._apply(numeric.intrinsic(fn), [self.expr(a, ndim) for a in args])
             case core.Binary():
@@ -135,7 +138,9 @@ class Compiler:
                 return with_fn(joined, lambda frame: fn(a(frame)))
             case [a, b]:
                 return with_fn(joined, lambda frame: fn(a(frame), b(frame)))
-        raise InterpretError("an intrinsic takes one or two arguments")
+            case [a, b, c]:
+                return with_fn(joined, lambda frame: fn(a(frame), b(frame), c(frame)))
+        raise InterpretError("an intrinsic takes one to three arguments")
 
     def _binary(self, expr: core.Binary, ndim: int) -> Node:
         left = self.expr(expr.left, ndim)
@@ -285,7 +290,8 @@ class Compiler:
             body = with_fn(join(items), tuple_of([item.fn for item in items]))
             lanes = max(limits.LEAST_LANES, self.lanes // (2 * len(items)))
             return body, None, [(body.deps | outside.deps | own, lanes)]
-        if expr.op != "sum" or expr.dtype is DType.BOOL:
+        stepwise = not exact and expr.dtype is DType.F16
+        if expr.op != "sum" or expr.dtype is DType.BOOL or stepwise:
             body = self.expr(expr.body, inner)
             return body, None, [(body.deps | outside.deps | own, self.lanes)]
         block = expr.body if isinstance(expr.body, core.Block) else core.Block((), expr.body)

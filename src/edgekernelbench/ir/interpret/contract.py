@@ -44,6 +44,8 @@ def split_sum(expr: core.Expr, single: bool) -> tuple[Product, ...]:
                 stack += [(sign if op == "add" else -sign, right), (sign, left)]
             case core.Unary(op="neg", arg=arg) if not single:
                 stack.append((-sign, arg))
+            case core.Call(fn="nofma", args=(arg,)) if not single:
+                stack.append((sign, arg))
             case _:
                 terms.append(Product(sign, _factors(top, 2 if single else _MAX_PARTS)))
         if len(terms) + len(stack) > _MAX_PARTS:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.ir.interpret.fma import fma
 from edgekernelbench.ir.interpret.frame import InterpretError, Value
 
 Mode = Literal["f64", "declared"]
@@ -116,18 +117,32 @@ def _popcount(x: Value) -> Value:
     return np.bitwise_count(unsigned).astype(x.dtype)[()]
 
 
+def _rsqrt(x: Value) -> Value:
+    return x.dtype.type(1) / np.sqrt(x)
+
+
 def _erf(x: Value) -> Value:
     from scipy.special import erf
 
     return erf(x)
 
 
+def _in_f32(fn: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """``fn`` with f16 computed in f32 and rounded once."""
+
+    def apply(x: Value) -> Value:
+        return fn(x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 else fn(x)
+
+    return apply
+
+
 _INTRINSICS: dict[str, Callable[..., Any]] = {
     "abs": operator.abs, "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-    "rne": np.rint, "sqrt": np.sqrt, "rsqrt": lambda x: x.dtype.type(1) / np.sqrt(x),
+    "rne": np.rint, "sqrt": np.sqrt, "rsqrt": _in_f32(_rsqrt),
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos,
-    "tan": np.tan, "tanh": np.tanh, "erf": _erf, "atan": np.arctan, "atan2": np.arctan2,
-    "popcount": _popcount,
+    "tan": np.tan, "tanh": np.tanh, "erf": _in_f32(_erf), "atan": np.arctan, "atan2": np.arctan2,
+    "popcount": _popcount, "fma": fma, "nofma": lambda x: x,
+    "fast_exp": np.exp, "fast_tanh": np.tanh, "fast_erf": _in_f32(_erf),
 }  # fmt: skip
 
 

@@ -189,6 +189,8 @@ class Reducer:
         if mask is not None:
             body = np.where(mask, body, self.empty)
         axes = tuple(range(len(counts)))
+        if self.op in ("sum", "prod") and self.dtype == np.float16:
+            return _each_rounded(_UFUNCS[self.op], body, len(counts))
         if self.op in ("sum", "prod"):
             return _UFUNCS[self.op].reduce(body, axis=axes, dtype=self.dtype)
         return _UFUNCS[self.op].reduce(body, axis=axes)
@@ -222,6 +224,15 @@ _UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
     "any": np.logical_or, "all": np.logical_and,
 }  # fmt: skip
+
+
+def _each_rounded(ufunc: np.ufunc, body: np.ndarray, leading: int) -> np.ndarray:
+    """The reduction over the leading dimensions with every step rounded to f16.
+
+    NumPy's own reductions of f16 keep their running value in f32.
+    """
+    flat = body.reshape((-1, *body.shape[leading:]))
+    return ufunc.accumulate(flat, axis=0)[-1]
 
 
 def _merge(op: str, total: Value, part: Value) -> Value:

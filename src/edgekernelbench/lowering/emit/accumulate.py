@@ -16,7 +16,7 @@ from edgekernelbench.lowering.emit.combine import (
     merge_lanes,
     needed_parts,
 )
-from edgekernelbench.lowering.emit.context import Context
+from edgekernelbench.lowering.emit.context import Context, reload
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
 from edgekernelbench.lowering.nest import If, Seq, Stmt, Store
 
@@ -183,7 +183,7 @@ class Updater:
         buffer, where = self.target(box, lane)
         if cond is not None:
             new = core.Select(cond, new, start_value(self.reduce), new.dtype)
-        old = core.Load(buffer, where)
+        old = reload(buffer, where)
         return [Store(buffer, where, combine(self.reduce, old, new))]
 
     def _arg_step(
@@ -197,7 +197,7 @@ class Updater:
     ) -> list[Stmt]:
         assert tile.position is not None
         where = tile.where(box, lane)
-        old, old_at = core.Load(tile.value, where), core.Load(tile.position, where)
+        old, old_at = reload(tile.value, where), core.Load(tile.position, where)
         out: list[Stmt] = []
         value = bind(self.ctx, "v", new, out)
         test = _first_or_better(self.reduce.op, value, old, old_at)
@@ -238,7 +238,7 @@ def merge_step(
     """Takes the partial result at ``there`` into the one at ``here``."""
     if reduce.combiner is not None:
         return merge_lanes(ctx, reduce.combiner, tile.parts, here, there)
-    a, b = core.Load(tile.value, here), core.Load(tile.value, there)
+    a, b = reload(tile.value, here), reload(tile.value, there)
     if tile.position is None:
         return [Store(tile.value, here, combine(reduce, a, b))]
     i, j = core.Load(tile.position, here), core.Load(tile.position, there)

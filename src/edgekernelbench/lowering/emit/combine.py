@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Combiner, Expr, Tensor, Var
-from edgekernelbench.lowering.emit.context import Context
+from edgekernelbench.lowering.emit.context import Context, reload
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.nest import LetValue, Stmt, Store
 
@@ -48,7 +48,7 @@ def add_element(
     """Takes one element into the accumulators at ``where``, if ``cond`` holds."""
     out: list[Stmt] = []
     a, b = combiner.left, combiner.right
-    old = {k: bind(ctx, a[k].name, core.Load(parts[k], where), out) for k in parts}
+    old = {k: bind(ctx, a[k].name, reload(parts[k], where), out) for k in parts}
     new = {k: bind(ctx, b[k].name, element[k], out) for k in parts}
     made = _combined(ctx, combiner, old, new, out)
     for k, value in made.items():
@@ -63,8 +63,8 @@ def merge_lanes(
     """Takes the partial results at ``there`` into those at ``here``."""
     out: list[Stmt] = []
     left, right = combiner.left, combiner.right
-    a = {k: bind(ctx, left[k].name, core.Load(parts[k], here), out) for k in parts}
-    b = {k: bind(ctx, right[k].name, core.Load(parts[k], there), out) for k in parts}
+    a = {k: bind(ctx, left[k].name, reload(parts[k], here), out) for k in parts}
+    b = {k: bind(ctx, right[k].name, reload(parts[k], there), out) for k in parts}
     made = _combined(ctx, combiner, a, b, out)
     return [*out, *(Store(parts[k], here, value) for k, value in made.items())]
 

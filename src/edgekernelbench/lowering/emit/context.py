@@ -209,6 +209,12 @@ class Context:
             self.storages.update(saved)
 
 
+def reload(tensor: Tensor, where: tuple[Expr, ...]) -> Expr:
+    """An element of an accumulator in its own dtype: a load of f16 widens."""
+    value = core.Load(tensor, where)
+    return value if value.dtype is tensor.dtype else core.Cast(value, tensor.dtype)
+
+
 def allocations(frame: Frame) -> list[Stmt]:
     """Allocates the workspace that a frame collected."""
     return [Alloc(tensor, "global") for tensor in frame.values()]

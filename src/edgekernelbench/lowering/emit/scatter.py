@@ -7,7 +7,7 @@ from edgekernelbench.ir.core import Expr, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.accumulate import combine, start_value
 from edgekernelbench.lowering.emit.boxes import Box, Span, whole
-from edgekernelbench.lowering.emit.context import Context, seq
+from edgekernelbench.lowering.emit.context import Context, reload, seq
 from edgekernelbench.lowering.emit.lanes import map_lanes
 from edgekernelbench.lowering.emit.walk import Walker
 from edgekernelbench.lowering.expr.linear import int_const
@@ -107,5 +107,5 @@ def _update(ctx: Context, plan: StagePlan, point: Box, where: Expr | None) -> li
     if cond is not None:
         new = core.Select(cond, new, start_value(plan.reduce), new.dtype)
     buffer, at = ctx.address(plan.stage.tensor, _where(plan, point))
-    old = core.Load(buffer, at)
+    old = reload(buffer, at)
     return [*out, Store(buffer, at, combine(plan.reduce, old, new))]

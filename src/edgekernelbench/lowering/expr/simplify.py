@@ -268,6 +268,8 @@ def _select(expr: core.Select, ranges: Ranges) -> Expr:
 def _cast(arg: Expr, expr: core.Cast) -> Expr:
     if arg.dtype is expr.dtype:
         return arg
+    if expr.dtype is DType.F16 and isinstance(arg, core.Cast) and arg.arg.dtype is DType.F16:
+        return arg.arg  # widened and back
     value = const_value(arg)
     if value is not None and arg.dtype is not DType.BOOL:
         if expr.dtype.is_float:
