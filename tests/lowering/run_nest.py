@@ -224,12 +224,13 @@ class _Machine:
         flat, value = self._flat(store.tensor, store.indices), self.expr(store.value)
         buffers, name = self.buffers, store.tensor.name
         convert = _conversion(store.value.dtype, store.tensor.dtype)
-        # A cache may copy what is not there yet: what is read of it later is there.
-        copies = isinstance(store.value, core.Load | core.Select) and ".cache" in name
+        # A cache may copy what is not there yet, and an accumulator may have lanes too many: what
+        # is read of them later is there.
+        spare = ".cache" in name or ".acc" in name
 
         def run() -> None:
             buffer, at, new = buffers[name], flat(), value()
-            if new is UNSET and not copies:
+            if new is UNSET and not spare:
                 raise NestError(f"{name}: an uninitialised value is stored")
             if not buffer.writable:
                 raise NestError(f"{name} is an input and is written")

@@ -40,6 +40,7 @@ from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.emit.body import BodyEmitter
 from edgekernelbench.lowering.emit.buffers import plan_buffers
 from edgekernelbench.lowering.emit.context import Context, Storage
+from edgekernelbench.lowering.emit.lanes import native_lanes
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.expr.rewrite import Names, loads
 from edgekernelbench.lowering.facts import workspace_bytes
@@ -114,7 +115,7 @@ class _Lowering:
         self.options = resolve_options(schedule, self.target, numbers, self.report)
         self.target = self.options.applied(self.target)
         names = Names(program.next_uid)
-        program = materialise_pads(program, names, cached_pairs(memory))
+        program = materialise_pads(program, names, cached_pairs(memory), native_lanes(self.target))
         caches = resolve_caches(memory, program, names, self.report)
         program = caches.program
         graph = build_graph(program)

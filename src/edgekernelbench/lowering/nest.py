@@ -8,8 +8,9 @@ The lowering guarantees that **every load is in bounds and every integer divisor
 both branches of every `core.Select` are evaluated**, except under an `If` statement, whose body
 runs only when the condition holds. So a back end may evaluate both branches (and vectorise), or
 branch. What the branch not taken loads may be uninitialised, or just being written by another
-thread or lane: it is not used. The copy of a `cache` may carry on such elements, equally unused. Signed arithmetic that an index depends on never overflows; other
-signed arithmetic may overflow only where its result is not used.
+thread or lane: it is not used. A cache may copy such elements, and lanes of an accumulator that no
+one reads may be computed from them. Signed arithmetic that an index depends on never overflows;
+other signed arithmetic may overflow only where its result is not used.
 """
 
 from __future__ import annotations

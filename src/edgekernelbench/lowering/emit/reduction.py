@@ -24,6 +24,7 @@ from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
 from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.simd import LaneLoops
 from edgekernelbench.lowering.emit.walk import Hook, Walker
+from edgekernelbench.lowering.emit.widen import widened
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.nest import Alloc, Stmt, Store
 from edgekernelbench.lowering.plan import Piece, StagePlan, extents_of, own_axes
@@ -108,6 +109,10 @@ class ReductionEmitter:
         assert plan.eager_body is not None
         full = {**{a.var: whole(a.extent) for a in reduce.axes}, **box}
         out: list[Stmt] = []
+        due = box
+        if has_tile(plan, full) and not is_simd(plan):
+            full = widened(self.ctx, plan, full, self.hook is not None)
+            box = {axis: full[axis] for axis in box}
         tile = self._tile(full, out)
         plain = (reduce.items, reduce.where)
         eager = ((plan.eager_body, *plan.eager_more), plan.eager_where)
@@ -115,7 +120,7 @@ class ReductionEmitter:
         out += self._results(tile, lambda b, _: self._start(updater, tile, b)).walk(0, box)
         out += self._updates(full, updater, tile)
         if tile is not None:
-            out += self._results(tile, lambda b, _: self._finish(updater, tile, b)).walk(0, box)
+            out += self._results(tile, lambda b, _: self._finish(updater, tile, b)).walk(0, due)
             if self.exposed:
                 self._expose(tile)
         return out

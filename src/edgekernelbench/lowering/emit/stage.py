@@ -13,7 +13,7 @@ from edgekernelbench.lowering.emit.accumulate import Chunk
 from edgekernelbench.lowering.emit.boxes import Box, Span, image, lies_in, within
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
-from edgekernelbench.lowering.emit.lanes import map_lanes
+from edgekernelbench.lowering.emit.lanes import map_lanes, native_lanes
 from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.reduction import (
     Also,
@@ -293,12 +293,20 @@ class Emitter:
             within(image(e, part, self.ctx.ranges), n, self.ctx.ranges)
             for e, n in zip(index, shape, strict=True)
         ]
-        buffer = self.ctx.tile("stage", name, tensor.dtype, tuple(s.extent for s in spans), out)
+        extents = tuple(s.extent for s in spans)
+        if name in self.ctx.plan.caches and extents:
+            extents = (*extents[:-1], self._padded(extents[-1]))
+        buffer = self.ctx.tile("stage", name, tensor.dtype, extents, out)
         moved = tuple(
             self.ctx.addressed(to_expr(linear(e).minus(linear(s.base))))
             for e, s in zip(index, spans, strict=True)
         )
         return Storage(buffer, formals, moved)
+
+    def _padded(self, extent: int) -> int:
+        """The length of a row of a copy: whole vectors, unless it is much shorter than one."""
+        lanes = native_lanes(self.ctx.target)
+        return extent if 2 * extent <= lanes else -(-extent // lanes) * lanes
 
     # ---------------------------------------------------------- reductions
     def _reduction(self, plan: StagePlan, box: Box, chunk: Chunk | None = None) -> list[Stmt]:

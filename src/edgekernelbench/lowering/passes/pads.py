@@ -15,7 +15,7 @@ import numpy as np
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Program, Stage, Tensor
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering.expr.linear import int_const
+from edgekernelbench.lowering.expr.linear import int_const, linear
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, free_vars, map_children
 from edgekernelbench.lowering.graph import Place, axis_ranges, build_graph, map_stages
@@ -26,19 +26,21 @@ MAX_GROWTH = 4
 
 
 def materialise_pads(
-    program: Program, names: Names, cached: Collection[tuple[str, str]] = ()
+    program: Program, names: Names, cached: Collection[tuple[str, str]] = (), lanes: int = 1
 ) -> Program:
     """The program with a stage ``S.pad`` (``S.pad1``, ...) for each border read that pays.
 
     Args:
         cached: pairs (stage, tensor) whose border reads will go through a cache.
+        lanes: rows of a copy go on as if the last axis of the stage were a multiple of this, so
+            that vectors need no narrower rest.
     """
     graph = build_graph(program)
     taken = set(graph.places) | {t.name for t in (*program.inputs, *program.outputs)}
     change: dict[str, tuple[core.Node, ...]] = {}
     for name, place in graph.places.items():
         if isinstance(place.stage.expr, core.Reduce):
-            copier = _Copier(place, names, taken, cached)
+            copier = _Copier(place, names, taken, cached, lanes)
             new = copier.rewrite(place.stage.expr)
             if copier.made:
                 stage = place.stage
@@ -64,6 +66,7 @@ class _Copier:
     names: Names
     taken: set[str]
     cached: Collection[tuple[str, str]]
+    lanes: int
     made: list[Stage] = field(default_factory=list)
     known: dict[object, tuple[Tensor, tuple[tuple[int, int], ...]]] = field(default_factory=dict)
 
@@ -98,10 +101,20 @@ class _Copier:
                 shape.append(extent)
             else:
                 dims.append((dim, low))
-                shape.append(high - low + 1)
+                last = dim == len(load.indices) - 1
+                shape.append(high - low + 1 + (self._spare(index) if last else 0))
         if not _pays(load, tuple(shape), stage):
             return None
         return self._read(select, load, tuple(dims), tuple(shape))
+
+    def _spare(self, index: Expr) -> int:
+        """Elements more at the end of a row, for the lanes of its last vector."""
+        stage = self.place.stage
+        lane = stage.lhs[-1] if stage.lhs else None
+        extent = own_axes(stage).get(lane) if lane is not None else None
+        if lane is None or extent is None or linear(index).terms.get(core.VarRef(lane)) != 1:
+            return 0
+        return -extent % self.lanes
 
     def _read(
         self,
