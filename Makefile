@@ -33,17 +33,6 @@ sweep: setup
 	$(BIN)/ekb run --agent canonical --target llvm --subset all --evals 1 --out runs/sweep-$$(date +%Y%m%d-%H%M%S)
 
 # Differential fuzzing, the long form: hours. Goes on where it stopped; the short form is a test.
-fuzz: setup
-	$(BIN)/python -m tests.fuzz all --out runs/fuzz
-
-check: setup
-	$(BIN)/ekb suite check --out runs/suite-check.jsonl
-
-# All 650 canonical programs compiled, judged and timed beside the baselines on this host.
-sweep: setup
-	$(BIN)/ekb run --agent canonical --target llvm --subset all --evals 1 --out runs/sweep-$$(date +%Y%m%d-%H%M%S)
-
-# Differential fuzzing, the long form: hours. Goes on where it stopped; the short form is a test.
 # Every part runs even if one before it found something; the status says whether any did.
 fuzz: setup
 	@status=0; for part in parser programs layers; do \
