@@ -289,3 +289,21 @@ def test_accumulators_and_stages_of_the_same_name_are_kept_apart():
     assert module is not None
     names = [s.tensor.name for s in statements(module.main.body) if isinstance(s, nest.Alloc)]
     assert len(set(names)) == len(names)
+
+
+def test_a_stage_written_later_may_feed_what_is_placed_further_inside():
+    text = """
+    kernel k[M=10, K=6, N=40](x: f32[M, K], w: f32[K, N], q: f32[M]) -> (y: f32[M, N]) {
+      compute {
+        acc[i: M, j: N] = sum[k: K](x[i, k] * w[k, j])
+        r[i: M] = 1 / q[i]
+        y[i, j] = acc[i, j] * r[i]
+      }
+      schedule for cpu {
+        loops acc (i by 4, j by 16, k, unroll i, vectorize j)
+        place r in acc.i0
+        place y in acc.j0
+      }
+    }
+    """
+    check(*load_text(text))
