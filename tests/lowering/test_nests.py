@@ -307,3 +307,25 @@ def test_a_stage_written_later_may_feed_what_is_placed_further_inside():
     }
     """
     check(*load_text(text))
+
+
+def test_what_is_placed_in_a_full_tile_of_two_parallel_loops_is_a_full_tile():
+    text = """
+    kernel k[B=2, M=10, K=6, N=16](x: f32[B, M, K], w: f32[K, N]) -> (y: f32[B, M, N]) {
+      compute {
+        e[b: B, i: M, k: K] = exp(x[b, i, k])
+        s[b: B, i: M] = sum[k: K](e[b, i, k])
+        r[b: B, i: M] = 1 / s[b, i]
+        acc[b: B, i: M, j: N] = sum[k: K](e[b, i, k] * w[k, j])
+        y[b, i, j] = acc[b, i, j] * r[b, i]
+      }
+      schedule for cpu {
+        loops acc (parallel b, parallel i by 4, j by 16, k, unroll i, vectorize j)
+        place e, s, r in acc.i0
+        place y in acc.j0
+      }
+    }
+    """
+    module = check(*load_text(text)).module
+    assert module is not None
+    assert "local e: f32[1, 4, 6]" in module.nest and "local e~1: f32[1, 2, 6]" in module.nest

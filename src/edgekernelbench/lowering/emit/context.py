@@ -134,6 +134,20 @@ class Context:
         self.ranges[var] = (low, high)
         return var
 
+    @contextmanager
+    def narrowed(self, index: Expr, high: int) -> Iterator[None]:
+        """Code that runs only where ``index``, a loop's variable or a constant, is at most
+        ``high``. Without it the tile of a full step would look as if it might be clipped."""
+        if not isinstance(index, core.VarRef):
+            yield
+            return
+        before = self.ranges[index.var]
+        self.ranges[index.var] = (before[0], min(before[1], high))
+        try:
+            yield
+        finally:
+            self.ranges[index.var] = before
+
     def loop(self, var: Var, extent: int, kind: LoopKind, body: list[Stmt]) -> For:
         return For(var, int_const(0), int_const(extent), kind, Seq(tuple(body)))
 

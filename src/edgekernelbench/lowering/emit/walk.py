@@ -205,7 +205,8 @@ class Walker:
         parts = self.cuts(piece.axis, box) if piece.last and full == size else []
         if len(parts) > 1:
             return self._cut_threads(index, parts, span, inside)
-        main = inside(plus(span.base, index, step), step)
+        with self.ctx.narrowed(index, full - 1):
+            main = inside(plus(span.base, index, step), step)
         if not rest and full == size:
             return main
         tail: list[Stmt] = inside(at(span, full * step), rest) if rest else []
