@@ -289,3 +289,43 @@ def test_accumulators_and_stages_of_the_same_name_are_kept_apart():
     assert module is not None
     names = [s.tensor.name for s in statements(module.main.body) if isinstance(s, nest.Alloc)]
     assert len(set(names)) == len(names)
+
+
+def test_a_stage_written_later_may_feed_what_is_placed_further_inside():
+    text = """
+    kernel k[M=10, K=6, N=40](x: f32[M, K], w: f32[K, N], q: f32[M]) -> (y: f32[M, N]) {
+      compute {
+        acc[i: M, j: N] = sum[k: K](x[i, k] * w[k, j])
+        r[i: M] = 1 / q[i]
+        y[i, j] = acc[i, j] * r[i]
+      }
+      schedule for cpu {
+        loops acc (i by 4, j by 16, k, unroll i, vectorize j)
+        place r in acc.i0
+        place y in acc.j0
+      }
+    }
+    """
+    check(*load_text(text))
+
+
+def test_what_is_placed_in_a_full_tile_of_two_parallel_loops_is_a_full_tile():
+    text = """
+    kernel k[B=2, M=10, K=6, N=16](x: f32[B, M, K], w: f32[K, N]) -> (y: f32[B, M, N]) {
+      compute {
+        e[b: B, i: M, k: K] = exp(x[b, i, k])
+        s[b: B, i: M] = sum[k: K](e[b, i, k])
+        r[b: B, i: M] = 1 / s[b, i]
+        acc[b: B, i: M, j: N] = sum[k: K](e[b, i, k] * w[k, j])
+        y[b, i, j] = acc[b, i, j] * r[b, i]
+      }
+      schedule for cpu {
+        loops acc (parallel b, parallel i by 4, j by 16, k, unroll i, vectorize j)
+        place e, s, r in acc.i0
+        place y in acc.j0
+      }
+    }
+    """
+    module = check(*load_text(text)).module
+    assert module is not None
+    assert "local e: f32[1, 4, 6]" in module.nest and "local e~1: f32[1, 2, 6]" in module.nest
