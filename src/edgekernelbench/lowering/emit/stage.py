@@ -298,8 +298,7 @@ class Emitter:
             extents = (*extents[:-1], self._padded(extents[-1]))
         buffer = self.ctx.tile("stage", name, tensor.dtype, extents, out)
         moved = tuple(
-            self.ctx.addressed(to_expr(linear(e).minus(linear(s.base))))
-            for e, s in zip(index, spans, strict=True)
+            to_expr(linear(e).minus(linear(s.base))) for e, s in zip(index, spans, strict=True)
         )
         return Storage(buffer, formals, moved)
 
