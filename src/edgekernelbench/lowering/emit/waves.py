@@ -121,12 +121,14 @@ class WaveEmitter:
     def _var(self, name: str, low: int, high: int) -> Var:
         return self.ctx.loop_var(name, low, high)
 
-    def _let(self, name: str, value: Expr, low: int, high: int, out: list[Stmt]) -> Expr:
-        """The value, known to lie in low..high, as a scalar."""
+    def _let(
+        self, name: str, value: Expr, out: list[Stmt], known: tuple[int, int] | None = None
+    ) -> Expr:
+        """The value as a scalar; ``known``: a range that it lies in wherever the scalar exists."""
         simple = self.ctx.simple(value)
         if isinstance(simple, core.Const | core.VarRef):
             return simple
-        var = self._var(name, low, high)
+        var = self._var(name, *(known or self.ctx.range_of(simple)))
         out.append(LetValue(var, simple))
         return core.VarRef(var)
 
@@ -144,8 +146,8 @@ class WaveEmitter:
         most = (part.rows if by_u else part.columns) - 1
         out: list[Stmt] = []
         low, high = part.run(here, factor, by_u)
-        first = self._let("first", low, 0, most, out)
-        behind = self._let("behind", high, 1, most + 1, out)
+        first = self._let("first", low, out, (0, most))
+        behind = self._let("behind", high, out, (1, most + 1))
         k = self._var("k", 0, part.longest(factor) - 1)
         run = self._var("u" if by_u else "v", 0, most)
         at = LetValue(run, self.ctx.simple(plus(first, core.VarRef(k))))
@@ -192,17 +194,17 @@ class WaveEmitter:
         self, name: str, number: Expr, step: int, count: int, out: list[Stmt]
     ) -> tuple[Expr, Expr]:
         """First iteration of one loop in a tile, and the one behind the last."""
-        first = self._let(f"{name}_first", times(number, step), 0, count - 1, out)
+        first = self._let(f"{name}_first", times(number, step), out, (0, count - 1))
         behind = smaller(shifted(first, step), int_const(count))
-        return first, self._let(f"{name}_behind", behind, 1, count, out)
+        return first, self._let(f"{name}_behind", behind, out, (1, count))
 
     def _in_order(self, part: Part) -> list[Stmt]:
         """The iterations of a tile in the order of the program."""
         out: list[Stmt] = []
-        u0 = self._let("u0", part.u0, 0, self.grid.rows - 1, out)
-        v0 = self._let("v0", part.v0, 0, self.grid.columns - 1, out)
+        u0 = self._let("u0", part.u0, out, (0, self.grid.rows - 1))
+        v0 = self._let("v0", part.v0, out, (0, self.grid.columns - 1))
         height, width = (larger(minus(*x), ZERO) for x in ((part.u1, u0), (part.v1, v0)))
-        columns = self._let("columns", width, 0, part.columns, out)
+        columns = self._let("columns", width, out)
         u, v = self._var("u", 0, self.grid.rows - 1), self._var("v", 0, self.grid.columns - 1)
         body = self._one(core.VarRef(u), core.VarRef(v))
         inner = self._steps(v, v0, columns, body)
@@ -238,10 +240,9 @@ class WaveEmitter:
         out: list[Stmt] = []
         longest = part.longest(self.wave.factor)
         low, high = part.run(d, self.wave.factor, by_u)
-        most = (self.grid.rows if by_u else self.grid.columns) - 1
-        first = self._let("first", low, 0, most, out)
+        first = self._let("first", low, out)  # beyond the region where that has no iteration
         left = larger(minus(high, first), ZERO)
-        count = self._let("count", left, 0, longest, out)
+        count = self._let("count", left, out, (0, longest))
         lanes = 1 if self.wave.lanes is None else map_lanes(self.ctx.target)
         width = 1 << (min(lanes, longest).bit_length() - 1)
         with self._known(region):
