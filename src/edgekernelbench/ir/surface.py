@@ -278,7 +278,7 @@ Stmt = (
 
 
 # ---------------------------------------------------------------- schedule and memory layers
-Annotation = Literal["parallel", "vectorize", "unroll"]
+Annotation = Literal["parallel", "vectorize", "unroll", "dot"]
 
 
 @dataclass(frozen=True, slots=True)

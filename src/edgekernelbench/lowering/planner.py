@@ -96,6 +96,8 @@ def stage_plan(
     stage, ranges = place.stage, axis_ranges(place)
     if not isinstance(stage.expr, Reduce):
         return StagePlan(stage, pieces, value=total(stage.expr, ranges))
+    dot = next((piece.axis for piece in pieces if piece.dot), None)
+    pieces = tuple(piece for piece in pieces if not piece.dot)
     reduce = rectified(stage.expr, pieces)
     if scatter is not None:
         scatter = _landing(reduce, scatter, ranges)
@@ -116,6 +118,7 @@ def stage_plan(
         eager_more=items[1:],
         eager_where=where,
         scatter=scatter,
+        dot=dot,
     )
 
 
