@@ -269,7 +269,8 @@ class _Machine:
 
     def _quads(self, quads: nest.Quads) -> Callable[[int], list[Any]]:
         self._same(quads.tensor)
-        first, buffers, name = self._flat(quads.tensor, quads.indices), self.buffers, quads.tensor.name
+        first, name = self._flat(quads.tensor, quads.indices), quads.tensor.name
+        buffers = self.buffers
         low, high = quads.dtype.int_range
 
         def read(lane: int) -> list[Any]:

@@ -22,7 +22,7 @@ from edgekernelbench.ir.words import DTYPES, RESERVED
 if TYPE_CHECKING:
     from lark import Lark
 
-_BEFORE_NAME = frozenset({"kernel", "table", "combiner", "dot"})
+_BEFORE_NAME = frozenset({"kernel", "table", "combiner"})
 _KINDS = {"int": "INT", "float": "FLOAT", "end": "$END"}
 
 
@@ -63,7 +63,6 @@ def _terminals() -> dict[str, str]:
         "kernel": "KERNEL",
         "table": "TABLE",
         "combiner": "COMBINER",
-        "dot": "DOTS",
     }
     for terminal in _lark().terminals:
         if isinstance(terminal.pattern, PatternStr):
@@ -161,14 +160,9 @@ class Automaton:
             return "NAME"
         if token.text in RESERVED:
             return keyword
-        if token.text in _BEFORE_NAME and not self._before_name(index):
+        if token.text in _BEFORE_NAME and self._tokens[index + 1].kind != "word":
             return "NAME"
         return keyword if keyword in self._table.actions[self._states[-1]] else "NAME"
-
-    def _before_name(self, index: int) -> bool:
-        """Whether a name follows: in `dot by 8` the axis is called `dot`."""
-        follower = self._tokens[index + 1]
-        return follower.kind == "word" and follower.text != "by"
 
     def feed(self, terminal: str, token: Tok) -> tuple[bool, Any]:
         """Take one token: whether it was legal, and at the end of a text its value.

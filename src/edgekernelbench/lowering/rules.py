@@ -45,15 +45,15 @@ OUTSIDE_TILE = Rule("E431", "a placed consumer is computed only where its reader
 # ---- dot products
 DOT = Rule(
     "E432",
-    "`dot k` is the end of a nest, behind a vectorised spatial axis, and takes four values of a "
+    "`dot4 k` is the end of a nest, behind a vectorised spatial axis, and takes four values of a "
     "reduction axis",
 )
 DOT_PRODUCT = Rule(
-    "E433", "`dot` computes an s32 sum of products of two s8 or u8 tensors, without a condition"
+    "E433", "`dot4` computes an s32 sum of products of two s8 or u8 tensors, without a condition"
 )
 DOT_LAYOUT = Rule(
     "E434",
-    "`dot` reads four values of its axis side by side, and those of the vectorised axis behind "
+    "`dot4` reads four values of its axis side by side, and those of the vectorised axis behind "
     "one another",
 )
 

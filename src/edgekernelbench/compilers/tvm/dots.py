@@ -72,7 +72,7 @@ class _Emitter:
     def _run(indices: list[TExpr], count: int) -> list[TExpr]:
         """The indices of ``count`` elements, one after another in memory."""
         one = tirx.IntImm(scalars.dtype_name(indices[-1]), 1)
-        return [*indices[:-1], tirx.Ramp(indices[-1], one, count)]
+        return [*indices[:-1], tirx.Ramp(indices[-1], one, tirx.IntImm("int32", count))]
 
     # ---------------------------------------------------------- operands
     def _words(self, quads: nest.Quads) -> TExpr:
@@ -91,7 +91,7 @@ class _Emitter:
             sign &= (1 << 8 * self._dot.count) - 1
         if quads.bias:
             word = tirx.bitwise_xor(word, self._constant(sign, lanes))
-        return word if quads.moving else tirx.Broadcast(word, self._lanes)
+        return word if quads.moving else _spread(word, self._lanes)
 
     def _some(self, buffer: tirx.Buffer, indices: list[TExpr]) -> TExpr:
         """The first few bytes, and zeros behind them."""
@@ -112,7 +112,7 @@ class _Emitter:
         width = 32 if dtype == "int32" else 16
         signed = bits - (1 << width) if bits >> (width - 1) and dtype.startswith("int") else bits
         value = tirx.IntImm(dtype, signed)
-        return value if lanes == 1 else tirx.Broadcast(value, lanes)
+        return value if lanes == 1 else _spread(value, lanes)
 
     # ---------------------------------------------------------- forms
     def _bytes(self, old: TExpr, words: list[TExpr]) -> TExpr:
@@ -156,3 +156,7 @@ class _Emitter:
             return tirx.shift_right(up, self._constant(24, lanes))
         down = tirx.shift_right(word, self._constant(8 * k, lanes)) if k else word
         return tirx.bitwise_and(down, self._constant(0xFF, lanes))
+
+
+def _spread(value: TExpr, lanes: int) -> TExpr:
+    return tirx.Broadcast(value, tirx.IntImm("int32", lanes))

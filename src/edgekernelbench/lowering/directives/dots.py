@@ -1,4 +1,4 @@
-"""``dot k`` at the end of a nest: where it may stand, and what it can compute."""
+"""``dot4 k`` at the end of a nest: where it may stand, and what it can compute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from edgekernelbench.lowering.plan import Piece, reduce_axes
 def check_dot(
     stage: Stage, line: surface.LoopsLine, pieces: Sequence[Piece], report: Report
 ) -> None:
-    """Reports what is wrong with the pieces that are marked ``dot``."""
+    """Reports what is wrong with the pieces that are marked ``dot4``."""
     for k, (written, piece) in enumerate(zip(line.pieces, pieces, strict=True)):
         if not piece.dot:
             continue
@@ -27,15 +27,15 @@ def check_dot(
             names = [var.name for var in reduce_axes(stage)]
             help = [f"its reduction axes are {', '.join(names)}"] if names else []
         elif k + 1 < len(pieces):
-            message, help = f"`{last}` is inside of it", [f"move `dot {axis}` to the end"]
+            message, help = f"`{last}` is inside of it", [f"move `dot4 {axis}` to the end"]
         elif before is None or before.kind != "vectorize" or before.reduction:
             message = "no vectorised spatial axis stands right before it"
-            help = [f"end the nest in `vectorize j, dot {axis}`, with `j` the axis of the lanes"]
+            help = [f"end the nest in `vectorize j, dot4 {axis}`, with `j` the axis of the lanes"]
         elif (count := _values(stage, pieces, piece)) != WIDTH:
             message = f"it would take {count} values of `{axis}`"
             help = [f"write `{axis} by {WIDTH}` further out and nothing of `{axis}` between"]
             if count < WIDTH and reduce_axes(stage)[piece.axis].extent < WIDTH:
-                help = [f"the range of `{axis}` is too short: drop `dot`, or join axes in a stage"]
+                help = [f"the range of `{axis}` is too short: drop `dot4`, or join axes in a stage"]
         else:
             _check_product(stage, piece, written, report)
             continue
@@ -51,12 +51,10 @@ def _values(stage: Stage, pieces: Sequence[Piece], dot: Piece) -> int:
     return left
 
 
-def _check_product(
-    stage: Stage, piece: Piece, written: surface.Piece, report: Report
-) -> None:
+def _check_product(stage: Stage, piece: Piece, written: surface.Piece, report: Report) -> None:
     if not reduce_axes(stage)[piece.axis].is_constant:
         message = f"the range of `{piece.axis.name}` is not constant"
-        report.error(rules.DOT, message, written.span, ["drop `dot`"])
+        report.error(rules.DOT, message, written.span, ["drop `dot4`"])
         return
     reason = refusal(stage)
     if reason is not None:

@@ -128,8 +128,9 @@ class LoopsResolver:
         reductions = reduce_axes(self.stage)
         parts = []
         for piece, axis, step in zip(line.pieces, axes, steps, strict=True):
-            dot = piece.annotation == "dot"
-            kind: LoopKind = "serial" if dot or piece.annotation is None else piece.annotation
+            note = piece.annotation
+            dot = note == "dot4"
+            kind: LoopKind = "serial" if note is None or note == "dot4" else note
             parts.append(Part(axis, step, kind, axis in reductions, piece.label, dot))
         return name_pieces(parts)
 

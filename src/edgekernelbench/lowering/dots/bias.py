@@ -71,7 +71,7 @@ def operand_names(graph: Graph, nests: Mapping[str, surface.LoopsLine]) -> set[s
     """Stages that a dot product reads: inlined they would be no bytes in memory."""
     out: set[str] = set()
     for name, line in nests.items():
-        if name in graph.places and line.pieces[-1].annotation == "dot":
+        if name in graph.places and line.pieces[-1].annotation == "dot4":
             expr = graph.stage(name).expr
             found = factors(expr) if isinstance(expr, Reduce) else None
             out |= {f.load.tensor.name for f in found or ()} & graph.places.keys()
@@ -82,7 +82,7 @@ def _change(
     graph: Graph, name: str, line: surface.LoopsLine, placed: Collection[str], target: Target
 ) -> _Change | None:
     place = graph.places.get(name)
-    if place is None or len(line.pieces) < 2 or line.pieces[-1].annotation != "dot":
+    if place is None or len(line.pieces) < 2 or line.pieces[-1].annotation != "dot4":
         return None
     reduce, lanes = place.stage.expr, line.pieces[-2].axis
     lane = next((var for var in own_axes(place.stage) if var.name == lanes), None)

@@ -1,4 +1,4 @@
-"""Sums of products of bytes, as `dot` takes them."""
+"""Sums of products of bytes, as `dot4` takes them."""
 
 from __future__ import annotations
 

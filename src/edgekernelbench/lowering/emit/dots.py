@@ -7,7 +7,6 @@ has, three values left over whose fourth is out of bounds) the products are adde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -37,7 +36,7 @@ class Apart(ValueError):
 
 @dataclass(slots=True)
 class DotLanes:
-    """The innermost statements of a nest that ends in ``vectorize j, dot k``."""
+    """The innermost statements of a nest that ends in ``vectorize j, dot4 k``."""
 
     ctx: Context
     plan: StagePlan
@@ -68,36 +67,43 @@ class DotLanes:
     # ---------------------------------------------------------- vectors
     def vector(self, box: Box) -> list[Stmt] | None:
         """The statements for all lanes of the vectorised axis in ``box``; None where the loop over
-        the lanes must be an ordinary one."""
+        the lanes must be an ordinary one.
+
+        What has no bytes in place is refused on every target, whatever its instructions are.
+        """
         lane = self.plan.pieces[-1].axis
         moving, still = sides(self._factors, lane)
         if still is None:
             moving, still = self._factors
+        kinds = rows_for(self.ctx.target, moving.dtype, still.dtype)
+        rows = [*((row.lanes, row) for row in kinds), *((n, WORDS) for n in (16, 8, 4, 2))]
         out: list[Stmt] = []
-        try:
-            for start, lanes, row in self._cut(box[lane].extent, moving, still):
-                part = {**box, lane: Span(at(box[lane], start), lanes)}
-                made = self._dot(part, lanes, row, moving, still)
-                if made is None:
-                    return None
-                out.append(made)
-        except Apart as reason:
-            if box[self._axis].extent == WIDTH:
-                self._refuse(reason, lane)
-            return None
+        start, width = 0, box[lane].extent
+        while start < width:
+            part = {**box, lane: Span(at(box[lane], start), width - start)}
+            made = self._widest(part, rows, moving, still)
+            if made is None:
+                return None
+            out.append(made)
+            start += made.lanes
         return out
 
-    def _cut(
-        self, width: int, moving: Factor, still: Factor
-    ) -> Iterator[tuple[int, int, Instruction]]:
-        """(first lane, lanes, instruction) for each part of a vector."""
-        start = 0
-        for row in rows_for(self.ctx.target, moving.dtype, still.dtype):
-            while width - start >= row.lanes:
-                yield start, row.lanes, row
-                start += row.lanes
-        if start < width:
-            yield start, width - start, WORDS
+    def _widest(
+        self, box: Box, rows: list[tuple[int, Instruction]], moving: Factor, still: Factor
+    ) -> Dot | None:
+        """The first lanes of a part, as many as an instruction takes and a tile of the layout
+        holds."""
+        lane, reason = self.plan.pieces[-1].axis, None
+        for lanes, row in rows:
+            if lanes > box[lane].extent:
+                continue
+            try:
+                return self._dot(box, lanes, row, moving, still)
+            except Apart as found:
+                reason = found
+        if reason is not None and box[self._axis].extent == WIDTH:
+            self._refuse(reason, lane)
+        return None
 
     def _dot(
         self, box: Box, lanes: int, row: Instruction, moving: Factor, still: Factor
@@ -173,11 +179,8 @@ class _Run:
             raise Apart(factor, f"`{_label(factor)}` has tiles that the vectors do not fit")
         steps = tuple(form.terms.get(core.VarRef(var), 0) for var in (self.lane, self.byte))
         if steps[1] != 1 or steps[0] not in (0, WIDTH):
-            message = (
-                f"`{_label(factor)}` moves by {steps[0]} elements along the lanes and by {steps[1]} "
-                f"along the four values, not by {WIDTH} and 1"
-            )
-            raise Apart(factor, message)
+            along = f"{steps[0]} elements along the lanes and by {steps[1]} along the four values"
+            raise Apart(factor, f"`{_label(factor)}` moves by {along}, not by {WIDTH} and 1")
         moving = steps[0] == WIDTH
         if count < WIDTH and moving:
             low, high = range_of_linear(form, self.ctx.ranges)
