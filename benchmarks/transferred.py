@@ -1,8 +1,8 @@
 """Do the schedules that ship build for a CPU on which none was searched? Nothing is run.
 
 Each task of which the packs know every function is built as `tvm-tuned` for a 64-bit Arm CPU, in a
-process of its own, and has to be labelled as transferred and unscored. Needs a cross linker (Debian:
-`gcc-aarch64-linux-gnu`). Prints a JSON object:
+process of its own, and has to be labelled as transferred and unscored. Needs a cross linker
+(Debian: `gcc-aarch64-linux-gnu`). Prints a JSON object:
 
     .venv/bin/python benchmarks/transferred.py runs/transferred.jsonl
 """
