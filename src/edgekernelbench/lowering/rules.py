@@ -42,6 +42,13 @@ NORMALISE = Rule("E429", "reductions can be given stages of their own within fix
 NESTED = Rule("E430", "stages are placed at most 16 deep in one another")
 OUTSIDE_TILE = Rule("E431", "a placed consumer is computed only where its readers want it")
 
+# ---- schedule: scatters
+SCATTER = Rule(
+    "E460",
+    "`scatter v` stands once in a nest that is not placed, for an axis that `where` compares with "
+    "data (`data == v`), inside the loops that decide where an element lands",
+)
+
 # ---- dot products
 DOT = Rule(
     "E432",
