@@ -182,7 +182,8 @@ def _head(records: Sequence[Record], peaks: Peaks, folder: Path) -> Iterator[str
     yield f"- Date: {_several(r.started[:10] for r in records)}."
     yield f"- Machine: {_several(e.cpu for e in seen)}; {_several(e.system for e in seen)}."
     yield f"- Threads: {_several(str(e.threads) for e in seen)}, for kernels and baselines alike."
-    yield f"- Load average of a minute before each measurement: at most {max(loads):.1f}."
+    if loads:
+        yield f"- Load average of a minute before each measurement: at most {max(loads):.1f}."
     yield f"- Commit: {_several(str(r.agent_options['commit']) for r in records)}; {packages}."
     yield (
         f"- Measured peaks: {peaks.flops_f32 / 1e9:.0f} GFLOP/s (f32), "
