@@ -18,7 +18,9 @@ PAGES = ROOT / "docs" / "gallery"
 IDS = tuple(load_gallery())
 SECTIONS = ("The kernel", "Compute", "Schedule", "Memory", "For another shape or CPU", "See also")
 LAYERS = ("Compute", "Schedule", "Memory")
-FIGURES = "| operations | bytes in and out | operations a byte | packed before the call | workspace |"
+FIGURES = (
+    "| operations | bytes in and out | operations a byte | packed before the call | workspace |"
+)
 
 
 def sections(page: str) -> dict[str, str]:
