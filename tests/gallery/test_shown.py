@@ -59,7 +59,7 @@ def test_a_held_out_example_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> N
     usual = shown_for(task)
     hidden = usual.workload.model_copy(update={"heldout": True})
     examples = {
-        id: gallery.Example(hidden, e._kernel, e._page) if e is usual else e
+        id: gallery.Example(hidden, e.kernel_file, e.page_file) if e is usual else e
         for id, e in load_gallery().items()
     }
     monkeypatch.setattr(gallery, "load_gallery", lambda: examples)

@@ -45,18 +45,18 @@ class Example:
     """A kernel of the gallery, named after its workload; texts are read when asked for."""
 
     workload: Workload
-    _kernel: Traversable
-    _page: Traversable
+    kernel_file: Traversable
+    page_file: Traversable
 
     @property
     def kernel(self) -> str:
         """The text of the kernel, all layers."""
-        return self._kernel.read_text(encoding="utf-8")
+        return self.kernel_file.read_text(encoding="utf-8")
 
     @property
     def page(self) -> str:
         """Markdown: what is computed, and why each layer is as it is."""
-        return self._page.read_text(encoding="utf-8")
+        return self.page_file.read_text(encoding="utf-8")
 
 
 @cache
