@@ -46,10 +46,12 @@ class Facts:
     Attributes:
         flops: arithmetic operations on data (a multiply-add is two); index arithmetic,
             comparisons and selections are not counted, an intrinsic counts as one.
+        dots: those of them that are part of dot products of bytes.
         traffic: per buffer, by name.
     """
 
     flops: float = 0.0
+    dots: float = 0.0
     traffic: dict[str, Traffic] = field(default_factory=dict)
 
 
@@ -96,6 +98,8 @@ class _Counter:
                     self.walk(other, times * (1 - share))
             case nest.Prefetch(indices=indices):
                 self._indices(indices, times)
+            case nest.Dot():
+                self._dot(statement, times)
             case nest.Alloc():
                 pass
 
@@ -105,6 +109,19 @@ class _Counter:
         self.ranges[loop.var] = (first, max(first, last + most - 1))
         count = least if self._reads_data(loop.extent) else (least + most) / 2
         self.walk(loop.body, times * count)
+
+    def _dot(self, dot: nest.Dot, times: float) -> None:
+        operations = times * 2 * dot.lanes * dot.count
+        self.facts.flops += operations
+        self.facts.dots += operations
+        for operand in (dot.a, dot.b):
+            self._indices(operand.indices, times)
+            lanes = dot.lanes if operand.moving else 1
+            self._traffic(operand.tensor).read += times * lanes * dot.count
+        self._indices(dot.indices, times)
+        result = self._traffic(dot.tensor)
+        result.read += times * dot.lanes * dot.tensor.dtype.bytes
+        result.written += times * dot.lanes * dot.tensor.dtype.bytes
 
     def _reads_data(self, expr: Expr) -> bool:
         return any(

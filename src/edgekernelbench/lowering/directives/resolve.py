@@ -148,10 +148,11 @@ class _Reader:
                 message = f"`{name}` is inlined: it has no nest of its own"
                 span = self.lines.loops[name].span
                 self.report.error(rules.REPEATED, message, span, ["drop one of the two lines"])
-        for place in self.lines.places.values():
+        for place in list(self.lines.places.values()):
             if place.target in self.lines.inlined:
                 message = f"`{place.target}` is inlined: it has no loop to place `{place.stage}` in"
                 self.report.error(rules.NO_TARGET, message, place.span, ["drop one of the lines"])
+                del self.lines.places[place.stage]
         for wish in self.lines.wishes:
             for name in {wish.stage, wish.tensor} & self.lines.inlined.keys():
                 message = f"`{name}` is inlined: there is nothing to fetch ahead"
