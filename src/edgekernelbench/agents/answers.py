@@ -21,7 +21,8 @@ MAX_ANSWER = 4 << 20
 """Characters of an answer that are looked at, the last ones."""
 
 MAX_KERNEL = 256 << 10
-"""Characters of a kernel that are handed on; the parser refuses far shorter ones."""
+"""Characters of a kernel, and of the tables before it, that are handed on; the parser takes no
+more."""
 
 _MAX_TRIED = 64
 _MAX_JSON_DEPTH = 6
@@ -175,6 +176,7 @@ def _end(text: str, start: int, limit: int) -> int | None:
 def _tables(text: str, start: int, fences: list[int]) -> str:
     """The `table` lines right before a kernel, which belong to it."""
     before = max((f for f in fences if f < start), default=0)
+    before = max(before, start - MAX_KERNEL)
     before = max(before, text.rfind("}", before, start) + 1)
     match = _TABLE.search(text, before, start)
     return "" if match is None else text[match.start() : start]
