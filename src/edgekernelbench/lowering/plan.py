@@ -71,14 +71,32 @@ class Scatter:
     """``out[.., v, ..] op= body`` over the reduction axes, with ``v = index`` where in range.
 
     Attributes:
-        axis: the spatial axis that ``where`` compares with data.
+        axis: the spatial axis that ``where`` compares with data; it has no loop.
         index: the position that an element lands on; other spatial axes in it run outside.
+        test: the comparison, which landing settles.
         where: the rest of the condition, None when there is none.
+        depth: the number of loops outside the point where elements land.
     """
 
     axis: Var
     index: Expr
-    where: Expr | None
+    test: Expr
+    where: Expr | None = None
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops of a stage as stated, outermost first.
+
+    Attributes:
+        lands: the axis that has no loop, because elements land along it.
+        depth: how many loops are outside the point where they do.
+    """
+
+    pieces: tuple[Piece, ...]
+    lands: Var | None = None
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +104,7 @@ class StagePlan:
     """How one stage is computed.
 
     Attributes:
-        pieces: its nest, outermost first; spatial pieces only, for a scatter.
+        pieces: its nest, outermost first; for a scatter without the axis that elements land along.
         value: the expression of a stage without a reduction, safe to evaluate anywhere.
         reduce: the reduction, with bounds that are known where its loops start.
         eager_body: the reduction's body and condition, safe to evaluate where the condition fails;

@@ -19,7 +19,7 @@ from edgekernelbench.lowering.expr.rewrite import Names
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.options import Options
 from edgekernelbench.lowering.passes.inline import refusal
-from edgekernelbench.lowering.plan import Layout, Piece
+from edgekernelbench.lowering.plan import Layout, Nest
 from edgekernelbench.targets.model import Target
 
 
@@ -204,9 +204,9 @@ class _Reader:
 
 def resolve_nests(
     lines: ScheduleLines, graph: Graph, numbers: Numbers, report: Report, options: Options
-) -> dict[str, tuple[Piece, ...]]:
+) -> dict[str, Nest]:
     """The nests of the stages that have a `loops` line."""
-    out: dict[str, tuple[Piece, ...]] = {}
+    out: dict[str, Nest] = {}
     for name, line in lines.loops.items():
         if name not in graph.places:
             continue
@@ -214,9 +214,9 @@ def resolve_nests(
         hoisted = tuple(hoisted_names(graph, name))
         placed, limit = name in lines.places, options.unroll_limit
         resolver = LoopsResolver(stage, numbers, report, placed, hoisted, limit)
-        pieces = resolver.resolve(line)
-        if pieces is not None:
-            out[name] = pieces
+        nest = resolver.resolve(line)
+        if nest is not None:
+            out[name] = nest
     return out
 
 
