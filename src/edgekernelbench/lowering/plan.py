@@ -27,6 +27,7 @@ class Piece:
         step: values of the axis that one iteration covers; 1 for the last piece.
         last: the innermost piece of its axis.
         reduction: a piece of a reduction axis.
+        dot: its four values are taken together, by a dot product.
     """
 
     axis: Var
@@ -35,6 +36,7 @@ class Piece:
     kind: LoopKind
     last: bool
     reduction: bool
+    dot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,14 @@ class StagePlan:
     """How one stage is computed.
 
     Attributes:
-        pieces: its nest, outermost first; for a scatter without the axis that elements land along.
+        pieces: its nest, outermost first; for a scatter without the axis that elements land along,
+            and without the piece ``dot``: the innermost point has four values of that axis.
         value: the expression of a stage without a reduction, safe to evaluate anywhere.
         reduce: the reduction, with bounds that are known where its loops start.
         eager_body: the reduction's body and condition, safe to evaluate where the condition fails;
             ``eager_more`` the further components of its elements.
         merge: the nest over the results of a reduction that is split over threads.
+        dot: the reduction axis of which four values at a time are one dot product.
     """
 
     stage: Stage
@@ -121,6 +125,7 @@ class StagePlan:
     eager_where: Expr | None = None
     scatter: Scatter | None = None
     merge: tuple[Piece, ...] = ()
+    dot: Var | None = None
 
     @property
     def exprs(self) -> list[Expr]:
@@ -225,6 +230,7 @@ class Part:
     kind: LoopKind = "serial"
     reduction: bool = False
     label: str | None = None
+    dot: bool = False
 
 
 def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
@@ -240,5 +246,6 @@ def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
         name = part.axis.name if counts[part.axis] == 1 else f"{part.axis.name}{rank}"
         last = rank == counts[part.axis] - 1
         step = 1 if last else part.step
-        out.append(Piece(part.axis, part.label or name, step, part.kind, last, part.reduction))
+        label = part.label or name
+        out.append(Piece(part.axis, label, step, part.kind, last, part.reduction, part.dot))
     return tuple(out)

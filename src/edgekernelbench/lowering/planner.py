@@ -101,6 +101,8 @@ def stage_plan(place: Place, nest: Nest) -> StagePlan:
     stage, pieces, ranges = place.stage, nest.pieces, axis_ranges(place)
     if not isinstance(stage.expr, Reduce):
         return StagePlan(stage, pieces, value=total(stage.expr, ranges))
+    dot = next((piece.axis for piece in pieces if piece.dot), None)
+    pieces = tuple(piece for piece in pieces if not piece.dot)
     reduce = rectified(stage.expr, pieces)
     scatter: Scatter | None = None
     if nest.lands is not None:
@@ -123,6 +125,7 @@ def stage_plan(place: Place, nest: Nest) -> StagePlan:
         eager_more=items[1:],
         eager_where=where,
         scatter=scatter,
+        dot=dot,
     )
 
 

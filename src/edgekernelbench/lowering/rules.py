@@ -49,6 +49,21 @@ SCATTER = Rule(
     "data (`data == v`), inside the loops that decide where an element lands",
 )
 
+# ---- dot products
+DOT = Rule(
+    "E432",
+    "`dot4 k` is the end of a nest, behind a vectorised spatial axis, and takes four values of a "
+    "reduction axis",
+)
+DOT_PRODUCT = Rule(
+    "E433", "`dot4` computes an s32 sum of products of two s8 or u8 tensors, without a condition"
+)
+DOT_LAYOUT = Rule(
+    "E434",
+    "`dot4` reads four values of its axis side by side, and those of the vectorised axis behind "
+    "one another",
+)
+
 # ---- options
 OPTION = Rule("E440", "`option` names an option of the backend once, with one of its values")
 OPTION_SECTION = Rule("E441", "options stand in the section of one backend, not of a class of them")

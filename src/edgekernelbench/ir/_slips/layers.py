@@ -23,7 +23,7 @@ _IN_LOOP = {
     "cache": "cache T in S.k0",
     "prefetch": "prefetch T in S.k0 ahead 4",
 }
-_PIECES = {"parallelize": "parallel", "vectorise": "vectorize", "simd": "vectorize"}
+_PIECES = {"parallelize": "parallel", "vectorise": "vectorize", "simd": "vectorize", "dot": "dot4"}
 
 
 def section_head(place: Place) -> Finding | None:

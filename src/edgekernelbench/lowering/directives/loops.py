@@ -11,6 +11,7 @@ from edgekernelbench.ir.core import Stage, Var
 from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.dots import check_dot
 from edgekernelbench.lowering.directives.scatters import resolve_landing
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.nest import LoopKind
@@ -67,6 +68,7 @@ class LoopsResolver:
         self._labels(line, pieces)
         self._parallel(line, pieces, extents)
         self._vectorize(line, pieces, extents)
+        check_dot(self.stage, line, pieces, self.report)
         self._unroll(line, pieces, extents)
         if len(self.report.items) != before:
             return None
@@ -133,9 +135,11 @@ class LoopsResolver:
         reductions = reduce_axes(self.stage)
         parts = []
         for piece, axis, step in zip(line.pieces, axes, steps, strict=True):
-            assert piece.annotation != "scatter"
-            kind: LoopKind = piece.annotation or "serial"
-            parts.append(Part(axis, step, kind, axis in reductions, piece.label))
+            note = piece.annotation
+            assert note != "scatter"
+            dot = note == "dot4"
+            kind: LoopKind = "serial" if note is None or note == "dot4" else note
+            parts.append(Part(axis, step, kind, axis in reductions, piece.label, dot))
         return name_pieces(parts)
 
     def _labels(self, line: surface.LoopsLine, pieces: tuple[Piece, ...]) -> None:
@@ -196,7 +200,7 @@ class LoopsResolver:
                 ]
                 message = f"`{piece.name}` has further pieces inside"
                 self.report.error(rules.VECTORIZE, message, written.span, help)
-            elif k + 1 < len(pieces):
+            elif k + 1 < len(pieces) and not pieces[k + 1].dot:
                 message = f"`{pieces[-1].name}` is inside the vectorised loop `{piece.name}`"
                 help = [f"move `vectorize {piece.axis.name}` to the end"]
                 self.report.error(rules.VECTORIZE, message, written.span, help)
