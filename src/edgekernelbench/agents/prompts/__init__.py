@@ -24,6 +24,11 @@ CHARS_PER_TOKEN = 2.6
 """Of prompts like ours. Measured on the guide: 2.76 and 2.65 with two vendors' published
 tokenizers; fewer characters count more tokens, so the estimate errs to the safe side."""
 
+MAX_TOKENS = 7000
+"""Of a first prompt, as estimated; longer statements get the shortest example."""
+
+_NAME_TOKENS = 30
+
 _TEMPLATES = ("system.md.j2", "task.md.j2", "feedback.md.j2")
 
 
@@ -65,19 +70,21 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
     Args:
         budget: what it may use to try kernels; None when it cannot try any.
     """
-    example = shown_for(task.workload)
     target = task.target
-    text = render(
-        "task.md.j2",
-        statement=task.workload.statement(),
-        target=target_facts(target),
-        baselines=_BASELINES[target.backend],
-        budget="" if budget is None else budget_text(budget),
-        example_name=example.workload.id,
-        example=example.kernel.strip(),
-        section=target.section_names[1],
-    )
-    return (Message("system", render("system.md.j2", guide=guide())), Message("user", text))
+    system = render("system.md.j2", guide=guide())
+    values = {
+        "statement": task.workload.statement(),
+        "target": target_facts(target),
+        "baselines": _BASELINES[target.backend],
+        "budget": "" if budget is None else budget_text(budget),
+        "section": target.section_names[1],
+    }
+    without = render("task.md.j2", **values, example_name="", example="")
+    left = MAX_TOKENS - estimate_tokens(system) - estimate_tokens(without) - _NAME_TOKENS
+    example = shown_for(task.workload, int(left * CHARS_PER_TOKEN))
+    kernel = example.kernel.strip()
+    text = render("task.md.j2", **values, example_name=example.workload.id, example=kernel)
+    return (Message("system", system), Message("user", text))
 
 
 _BASELINES = {
