@@ -81,7 +81,7 @@ def test_the_wheel_carries_kernels_and_pages_where_they_are_looked_for() -> None
         "docs/gallery": "edgekernelbench/suite/data/gallery/pages",
         "docs/ir.md": "edgekernelbench/agents/prompts/ir.md",
     }.items()
-    assert all((ROOT / source).is_dir() for source in included)
+    assert all((ROOT / source).exists() for source in included)
 
 
 def test_files_of_a_wheel_come_first_and_their_lack_is_told(
