@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,26 @@ class _Verdict(Exception):
         self.status = status
         self.message = message[:2000] or status.value
         self.fields = fields
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A kernel that was built and not run.
+
+    Attributes:
+        status: how an evaluation would end that cannot even run it; None if it could.
+        message: the reason, in one line.
+        diagnostics: JSON form of `ir.diagnostics.Diagnostic`.
+    """
+
+    kernel_hash: str
+    status: EvaluationStatus | None
+    message: str
+    diagnostics: tuple[dict[str, Any], ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.status is None
 
 
 class Attempt:
@@ -95,6 +116,17 @@ class Attempt:
             environment=environment_before.model_copy(update={"network": self._network}),
             **self._fields,
         )
+
+    def check(self) -> Check:
+        """What can be known without running the kernel: it is built, and its bill looked at."""
+        try:
+            self._check_bill(self._build())
+        except _Verdict as verdict:
+            message, status = verdict.message, verdict.status
+        else:
+            message, status = "", None
+        found = self._fields.get("diagnostics", ())
+        return Check(self._fields["kernel_hash"], status, message, found)
 
     def _course(self) -> None:
         built = self._build()
