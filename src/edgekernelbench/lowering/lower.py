@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from edgekernelbench.ir import core
-from edgekernelbench.ir.core import Program, Tensor
+from edgekernelbench.ir.core import Program, Tensor, Var
 from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
@@ -44,6 +44,10 @@ from edgekernelbench.lowering.emit.lanes import native_lanes
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.expr.rewrite import Names, loads
 from edgekernelbench.lowering.facts import workspace_bytes
+from edgekernelbench.lowering.gpu.body import DeviceBody
+from edgekernelbench.lowering.gpu.buffers import plan_device_buffers
+from edgekernelbench.lowering.gpu.device import Device
+from edgekernelbench.lowering.gpu.modes import loop_modes, stage_levels
 from edgekernelbench.lowering.graph import build_graph
 from edgekernelbench.lowering.nest import Function, Module
 from edgekernelbench.lowering.normalize import NormalizeError, normalize
@@ -115,7 +119,9 @@ class _Lowering:
         self.options = resolve_options(schedule, self.target, numbers, self.report)
         self.target = self.options.applied(self.target)
         names = Names(program.next_uid)
-        program = materialise_pads(program, names, cached_pairs(memory), native_lanes(self.target))
+        if self.target.gpu is None:
+            lanes = native_lanes(self.target)
+            program = materialise_pads(program, names, cached_pairs(memory), lanes)
         caches = resolve_caches(memory, program, names, self.report)
         program = caches.program
         graph = build_graph(program)
@@ -169,12 +175,16 @@ class _Lowering:
         nests = resolve_nests(lines, graph, numbers, self.report, self.options)
         places = [p for p in lines.places.values() if p.stage in graph.places]
         placed = {p.stage for p in places}
-        stages = plan_stages(graph, nests, placed, lines.targets, self.target)
+        modes = loop_modes(program.body) if self.target.gpu is not None else {}
+        levels = stage_levels(graph, modes) if self.target.gpu is not None else None
+        stages = plan_stages(graph, nests, placed, lines.targets, self.target, levels)
         broken = lines.loops.keys() - nests.keys()
         attach = resolve_loops(places, stages, broken, graph, self.report)
-        parallel = parallel_loops(graph, stages, self.target)
+        parallel = frozenset[Var]()
+        if self.target.gpu is None:
+            parallel = parallel_loops(graph, stages, self.target)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}
-        plan = joined(Plan(graph, stages, attach, mine, parallel, caches=lines.caches))
+        plan = joined(Plan(graph, stages, attach, mine, parallel, modes, caches=lines.caches))
         ahead = resolve_prefetches(lines.wishes, plan, broken, self.report)
         plan = replace(plan, ahead=ahead)
         if not self.report.has_errors:
@@ -216,7 +226,12 @@ class _Lowering:
         ctx.storages.update(packed)
         ctx.taken.update({tensor.name: 1 for tensor in params})
         given = frozenset(packed) | {t.name for t in program.outputs}
-        body = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given)).run(program.body)
+        if self.target.gpu is None:
+            emitter = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given))
+        else:
+            ctx.device = Device(self.target.gpu)
+            emitter = DeviceBody(ctx, tree, plan_device_buffers(plan, tree, given))
+        body = emitter.run(program.body)
         for problem in ctx.problems.values():
             span = problem.span or lines.spans.get(problem.stage)
             place = plan.attach.get(problem.stage)

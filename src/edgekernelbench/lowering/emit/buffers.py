@@ -47,7 +47,7 @@ class BufferPlan:
 def plan_buffers(plan: Plan, tree: Tree, given: frozenset[str]) -> dict[str, BufferPlan]:
     """Buffers of the stages without a tile of their own; ``given`` are parameters."""
     names = [n for n in plan.stages if tree.homes[n] is None and n not in given]
-    return _shared({name: _buffer(plan, tree, name) for name in names}, plan, tree)
+    return share_slots({name: _buffer(plan, tree, name) for name in names}, plan, tree)
 
 
 def _buffer(plan: Plan, tree: Tree, name: str) -> BufferPlan:
@@ -59,7 +59,7 @@ def _buffer(plan: Plan, tree: Tree, name: str) -> BufferPlan:
     else:
         rings = ring_sizes(plan.graph, name)
         formals = stage.lhs
-        index = tuple(_slab(core.VarRef(v), rings.get(d)) for d, v in enumerate(formals))
+        index = tuple(slab_index(core.VarRef(v), rings.get(d)) for d, v in enumerate(formals))
         shape = tuple(rings.get(d, n) for d, n in enumerate(stage.tensor.shape))
     kept = set(stage.lhs) - contracted_loops(place, rings)
     owner = next(
@@ -72,7 +72,7 @@ def _buffer(plan: Plan, tree: Tree, name: str) -> BufferPlan:
     return buffer
 
 
-def _slab(index: Expr, slabs: int | None) -> Expr:
+def slab_index(index: Expr, slabs: int | None) -> Expr:
     if slabs is None:
         return index
     if slabs == 1:
@@ -92,7 +92,7 @@ def _one_thread(plan: Plan, tree: Tree, name: str, owner: Var | None) -> bool:
     return True
 
 
-def _shared(buffers: dict[str, BufferPlan], plan: Plan, tree: Tree) -> dict[str, BufferPlan]:
+def share_slots(buffers: dict[str, BufferPlan], plan: Plan, tree: Tree) -> dict[str, BufferPlan]:
     """The buffers, the larger ones in shared slots where their lives allow it."""
     line = Timeline.of(plan.graph.program.body, tree)
     demands = {

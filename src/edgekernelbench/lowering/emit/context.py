@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -17,6 +17,7 @@ from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, flatten, map_children, substitute
 from edgekernelbench.lowering.expr.simplify import simplify
+from edgekernelbench.lowering.gpu.device import Device
 from edgekernelbench.lowering.nest import Alloc, For, LetValue, LoopKind, Seq, Stmt, Store
 from edgekernelbench.lowering.plan import Plan
 from edgekernelbench.targets.model import Target
@@ -60,6 +61,7 @@ class Context:
         problems: placements that turn out not to work; what is emitted then is of no use.
         stages: the stages being emitted, from outside in.
         leaves: innermost bodies emitted so far.
+        device: where on a GPU statements run at this point, None on a CPU.
     """
 
     plan: Plan
@@ -72,6 +74,7 @@ class Context:
     problems: dict[tuple[str, Rule], Problem] = field(default_factory=dict)
     stages: list[str] = field(default_factory=list)
     leaves: int = 0
+    device: Device | None = None
 
     # ---------------------------------------------------------- expressions
     def simple(self, expr: Expr) -> Expr:
@@ -161,6 +164,26 @@ class Context:
             yield
         finally:
             self.ranges[index.var] = (low, high)
+
+    def unfused(
+        self, fused: Expr, names: Sequence[str], sizes: Sequence[int]
+    ) -> tuple[list[Stmt], list[Expr]]:
+        """The indices of nested loops of ``sizes`` that run as one, and the lets they need."""
+        lets: list[Stmt] = []
+        indices: list[Expr] = []
+        rest = prod(sizes)
+        for q, (name, size) in enumerate(zip(names, sizes, strict=True)):
+            rest //= size
+            value = core.Binary("fdiv", fused, int_const(rest), DType.S32)
+            if q:
+                value = core.Binary("mod", value, int_const(size), DType.S32)
+            simple = self.simple(value)
+            if not isinstance(simple, core.Const | core.VarRef):
+                var = self.loop_var(name, 0, size - 1)
+                lets.append(LetValue(var, simple))
+                simple = core.VarRef(var)
+            indices.append(simple)
+        return lets, indices
 
     def loop(self, var: Var, extent: int, kind: LoopKind, body: list[Stmt]) -> For:
         return For(var, int_const(0), int_const(extent), kind, Seq(tuple(body)))

@@ -13,7 +13,7 @@ from edgekernelbench.lowering.emit.walk import Walker
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import free_vars
-from edgekernelbench.lowering.nest import If, LetValue, Stmt, Store
+from edgekernelbench.lowering.nest import Barrier, If, LetValue, Stmt, Store
 from edgekernelbench.lowering.plan import Part, StagePlan, name_pieces, own_axes
 
 
@@ -22,8 +22,8 @@ def emit_scatter(ctx: Context, plan: StagePlan, box: Box) -> list[Stmt]:
     assert plan.reduce is not None and plan.scatter is not None
     start = start_value(plan.reduce)
     own = own_axes(plan.stage)
-    parts = [Part(axis) for axis in own]
-    if parts and plan.stage.lhs[-1] == parts[-1].axis:
+    parts = [Part(axis, kind="serial" if ctx.device is None else "parallel") for axis in own]
+    if ctx.device is None and parts and plan.stage.lhs[-1] == parts[-1].axis:
         parts[-1] = Part(parts[-1].axis, kind="vectorize")
 
     def clear(point: Box, _: int) -> list[Stmt]:
@@ -35,7 +35,8 @@ def emit_scatter(ctx: Context, plan: StagePlan, box: Box) -> list[Stmt]:
     ragged = {a.var: (a.lo, a.hi) for a in plan.reduce.axes if not a.is_constant}
     walker = Walker(ctx, outer, lambda b, _: _land(ctx, plan, b), map_lanes(ctx.target))
     walker.ragged = ragged
-    return [*first, *walker.walk(0, full)]
+    between = [Barrier()] if ctx.device is not None and ctx.device.level == "block" else []
+    return [*first, *between, *walker.walk(0, full)]
 
 
 def _inner(plan: StagePlan) -> int:
