@@ -39,7 +39,7 @@ class DeviceEmitter(FunctionEmitter):
         if self._backend == "opencl":
             fences = tirx.IntImm("int32", _LOCAL_AND_GLOBAL)
             return tirx.Evaluate(tirx.call_extern("void", "barrier", fences))
-        scope = tirx.StringImm("shared")
+        scope = ir.StringImm("shared")
         return tirx.Evaluate(tirx.call_intrin("void", "tirx.tvm_storage_sync", scope))
 
     def _prefetch(self, fetch: nest.Prefetch, place: Place) -> None:
