@@ -113,7 +113,8 @@ class StagePlan:
     @property
     def split(self) -> Piece | None:
         """The parallel loop over chunks of a reduction axis, if there is one."""
-        return next((p for p in self.pieces if p.reduction and p.kind in ("parallel", "block")), None)
+        kinds = ("parallel", "block")
+        return next((p for p in self.pieces if p.reduction and p.kind in kinds), None)
 
     @property
     def cooperative(self) -> bool:

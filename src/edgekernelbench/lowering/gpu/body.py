@@ -9,12 +9,12 @@ from edgekernelbench.ir.core import Expr, Loop, Node, Stage
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.body import BodyEmitter
 from edgekernelbench.lowering.emit.context import seq
+from edgekernelbench.lowering.emit.order import body_order
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.gpu.device import device_of, grid, kernel, strided
 from edgekernelbench.lowering.gpu.modes import chain, count_of, results, widest
 from edgekernelbench.lowering.gpu.spread import power_of_two
 from edgekernelbench.lowering.nest import Barrier, LetValue, Stmt
-from edgekernelbench.lowering.emit.order import body_order
 
 
 class DeviceBody(BodyEmitter):

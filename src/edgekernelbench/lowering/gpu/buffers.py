@@ -56,9 +56,7 @@ def _whole(plan: Plan, name: str, beside: tuple[Loop, ...]) -> BufferPlan:
     return BufferPlan(name, stage.tensor.dtype, shape, formals, index, None, "global")
 
 
-def _extended(
-    buffer: BufferPlan, plan: Plan, name: str, loops: tuple[Loop, ...]
-) -> BufferPlan:
+def _extended(buffer: BufferPlan, plan: Plan, name: str, loops: tuple[Loop, ...]) -> BufferPlan:
     """A place for each iteration of loops that the stage itself is not indexed by."""
     new = [loop for loop in loops if loop.var not in plan.graph.stage(name).lhs]
     index = (*(core.VarRef(loop.var) for loop in new), *buffer.index)

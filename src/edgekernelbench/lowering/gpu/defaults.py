@@ -92,7 +92,7 @@ def is_small_search(stage: Stage) -> bool:
 
 
 def device_scatter_pieces(stage: Stage, scatter: Scatter, level: Level) -> tuple[Piece, ...]:
-    """The nest of a scatter: a thread for whatever does not land, each in the order of the terms."""
+    """The nest of a scatter: a thread for each element of the axes that nothing lands on."""
     own = [axis for axis in own_axes(stage) if axis != scatter.axis]
     parts = [Part(v, kind="serial" if level == "thread" else "parallel") for v in own]
     return name_pieces([*parts, *(Part(v, reduction=True) for v in reduce_axes(stage))])

@@ -12,6 +12,7 @@ import tvm
 import tvm_ffi
 from tvm import ir, tirx
 
+from edgekernelbench.compilers.tvm.scalars import dtype_name
 from edgekernelbench.targets.model import Target
 
 
@@ -56,7 +57,7 @@ def _branches() -> Any:
     """
 
     def branch(node: tirx.Select) -> Any:
-        if tvm.DataType(str(node.ty.dtype)).lanes > 1:
+        if tvm.DataType(dtype_name(node)).lanes > 1:
             return node
         return tirx.if_then_else(node.condition, node.true_value, node.false_value)
 
@@ -70,7 +71,7 @@ def device_functions(lowered: ir.IRModule) -> ir.IRModule:
     """The kernels of a module that was `split`, ready for the code generator."""
     kernels = {
         name: function
-        for name, function in lowered.functions.items()
+        for name, function in _functions(lowered).items()
         if "tirx.kernel_launch_params" in function.attrs
     }
     return tirx.transform.LowerIntrin()(ir.IRModule(kernels))
@@ -78,7 +79,9 @@ def device_functions(lowered: ir.IRModule) -> ir.IRModule:
 
 def device_module(lowered: ir.IRModule, target: Any) -> Any:
     """What the device's code generator makes of the kernels (a `tvm.runtime.Module`)."""
-    return tvm.get_global_func(f"target.build.{target.kind.name}")(device_functions(lowered), target)
+    return tvm.get_global_func(f"target.build.{target.kind.name}")(
+        device_functions(lowered), target
+    )
 
 
 def device_source(lowered: ir.IRModule, target: Any) -> str:
@@ -98,4 +101,9 @@ def device_source(lowered: ir.IRModule, target: Any) -> str:
 
 def kernel_names(lowered: ir.IRModule) -> tuple[str, ...]:
     """The kernels of a module that was `split`."""
-    return tuple(name.name_hint for name in device_functions(lowered).functions)
+    return tuple(name.name_hint for name in _functions(device_functions(lowered)))
+
+
+def _functions(module: Any) -> Any:
+    """Functions by `GlobalVar`; type checkers do not see the attribute."""
+    return module.functions
