@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.gpu.device import loops_of
@@ -132,9 +133,7 @@ def test_nothing_is_allocated_or_spread_inside_a_kernel() -> None:
 
 
 def _statements(body: nest.Stmt):
-    from edgekernelbench.compilers.tvm.contraction import statements
-
-    return statements(body)
+    return nest.statements(body)
 
 
 def _outside(body: nest.Stmt):
@@ -150,23 +149,53 @@ def _outside(body: nest.Stmt):
 
 
 # ------------------------------------------------------------------ results
-@pytest.mark.parametrize("name", KERNELS)
-def test_results_on_pocl(name: str, tmp_path, monkeypatch) -> None:
+@pytest.fixture
+def pocl(tmp_path, monkeypatch):
     cl = pytest.importorskip("pyopencl")
     monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
     if not any("Portable" in p.name for p in cl.get_platforms()):
         pytest.skip("PoCL is not installed")
-    from .run_device import DeviceRun, device
+    from .run_device import device
 
-    kernel, program = load_text(KERNELS[name])
+    return device()
+
+
+def run_on(device, text: str, inputs: dict | None = None) -> tuple[dict, dict, Program]:
+    """Inputs, results and program; outputs begin with a value that no kernel leaves."""
+    from .run_device import DeviceRun
+
+    kernel, program = load_text(text)
     module = must_lower(kernel, program, opencl_target()).module
     assert module is not None
-    inputs = draw_inputs(program)
+    inputs = inputs or draw_inputs(program)
     poison = {t.name: np.full(t.shape, 77, t.dtype.numpy) for t in program.outputs}
-    got = DeviceRun(module, opencl_target(), device()).run({**inputs, **poison})
+    got = DeviceRun(module, opencl_target(), device).run({**inputs, **poison})
+    return inputs, got, program
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_results_on_pocl(name: str, pocl) -> None:
+    inputs, got, program = run_on(pocl, KERNELS[name])
     want = interpret(program, inputs, "declared")
     for tensor in program.outputs:
         compare(got[tensor.name], want[tensor.name], tensor.name)
+
+
+def test_a_scatter_that_is_too_large_to_search_on_pocl(pocl) -> None:
+    text = """kernel k[L=30000, V=3000, D=2](i: s32[L], x: s32[L, D]) -> (a: s32[V, D]) {
+      compute { a[v, d] = sum[p: L where i[p] == v](x[p, d]) }
+    }"""
+    rng = np.random.default_rng(0)
+    drawn = {
+        "i": rng.integers(-5, 3010, 30000).astype(np.int32),
+        "x": rng.integers(-9, 9, (30000, 2)).astype(np.int32),
+    }
+    inputs, got, _ = run_on(pocl, text, drawn)
+    want = np.zeros((3000, 2), np.int32)
+    inside = (inputs["i"] >= 0) & (inputs["i"] < 3000)
+    np.add.at(want, inputs["i"][inside], inputs["x"][inside])
+    np.testing.assert_array_equal(got["a"], want)
+    assert shapes(body(text)) == [(1, 2)]
 
 
 # ------------------------------------------------------------------ source

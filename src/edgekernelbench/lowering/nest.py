@@ -20,10 +20,13 @@ run the body, which holds no further loop of these two kinds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from edgekernelbench.ir.core import Expr, Tensor, Var
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.dots.instructions import Instruction
 from edgekernelbench.lowering.options import Options
 
 LoopKind = Literal["serial", "parallel", "unroll", "vectorize", "block", "thread"]
@@ -113,7 +116,52 @@ class Barrier:
     to shared and global buffers. All of them come here equally often."""
 
 
-Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch | Barrier
+@dataclass(frozen=True, slots=True)
+class Quads:
+    """Four bytes for each lane of a `Dot`, side by side in memory (row-major).
+
+    Attributes:
+        indices: of the first byte of the first lane.
+        moving: every lane's four follow those of the lane before; else all have the same four.
+        bias: added to each byte (128 to s8, -128 to u8), which makes it one of the other kind.
+    """
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    moving: bool
+    bias: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        """Of the bytes with the bias."""
+        if not self.bias:
+            return self.tensor.dtype
+        return DType.U8 if self.tensor.dtype is DType.S8 else DType.S8
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """``tensor[indices + l] += a[4 l] * b[4 l] + .. + a[4 l + 3] * b[4 l + 3]`` for every lane l,
+    exactly; ``+ l`` runs along the last index.
+
+    Attributes:
+        tensor: of s32.
+        lanes: one after another in memory.
+        count: only so many of the four products are due. Moving operands have all their bytes
+            within the buffer all the same; what is there may be uninitialised.
+        instruction: what the target has for it; its ``lanes`` are these, or any.
+    """
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    a: Quads
+    b: Quads
+    lanes: int
+    count: int
+    instruction: Instruction
+
+
+Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch | Dot | Barrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +196,20 @@ class Module:
     workspace_bytes: int
     nest: str
     options: Options = Options()
+
+
+def statements(body: Stmt) -> Iterator[Stmt]:
+    """The statement and all statements below it, outer before inner."""
+    stack: list[Stmt] = [body]
+    while stack:
+        top = stack.pop()
+        yield top
+        match top:
+            case For():
+                stack.append(top.body)
+            case Seq():
+                stack.extend(reversed(top.body))
+            case If():
+                stack.extend(s for s in (top.other, top.then) if s is not None)
+            case _:
+                pass

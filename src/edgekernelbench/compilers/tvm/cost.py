@@ -13,6 +13,7 @@ from edgekernelbench.lowering import nest
 
 MAX_OPERATIONS = 60_000
 MAX_LANES = 256
+_DOT = {"bytes": 3, "pairs": 10, "words": 20}  # operations of a dot product, per register
 _CALL = {"nofma": 0, "fma": 1}  # operations of a call; others are taken for an expansion
 
 
@@ -40,6 +41,9 @@ def unfolded_operations(body: nest.Stmt, vector_bits: int) -> int:
                 total += copies * _registers(value, lanes, vector_bits)
             case nest.Prefetch():
                 total += copies
+            case nest.Dot(lanes=width, instruction=instruction):
+                registers = -(-width * 32 // vector_bits)
+                total += copies * registers * _DOT[instruction.form]
             case _:
                 pass
     return total
@@ -76,10 +80,8 @@ def check_size(module: nest.Module, vector_bits: int) -> tuple[Diagnostic, ...]:
 
 
 def _wide_vectors(body: nest.Stmt) -> list[Diagnostic]:
-    from edgekernelbench.compilers.tvm.contraction import statements
-
     out: list[Diagnostic] = []
-    for loop in statements(body):
+    for loop in nest.statements(body):
         if not isinstance(loop, nest.For) or loop.kind != "vectorize":
             continue
         if isinstance(loop.extent, core.Const) and int(loop.extent.value) > MAX_LANES:

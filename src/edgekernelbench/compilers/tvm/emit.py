@@ -6,7 +6,7 @@ import re
 
 from tvm import ir, tirx
 
-from edgekernelbench.compilers.tvm import scalars
+from edgekernelbench.compilers.tvm import dots, scalars
 from edgekernelbench.compilers.tvm.contraction import FenceSet, accumulation, find_fences
 from edgekernelbench.compilers.tvm.dialect import LLVM, Dialect
 from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place, Scope
@@ -82,6 +82,8 @@ class FunctionEmitter:
                 self._prefetch(statement, place)
             case nest.Barrier():
                 place.out.append(self._barrier())
+            case nest.Dot():
+                place.out.append(dots.dot(statement, self._scope, place))
             case nest.Alloc(tensor=tensor, scope=scope):
                 place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
 

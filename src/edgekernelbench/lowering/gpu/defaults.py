@@ -17,6 +17,7 @@ from edgekernelbench.ir.core import Stage
 from edgekernelbench.lowering.access import accesses
 from edgekernelbench.lowering.gpu.device import Level
 from edgekernelbench.lowering.plan import (
+    Nest,
     Part,
     Piece,
     Scatter,
@@ -91,8 +92,9 @@ def is_small_search(stage: Stage) -> bool:
     return terms * prod(own_axes(stage).values()) <= SMALL_SEARCH
 
 
-def device_scatter_pieces(stage: Stage, scatter: Scatter, level: Level) -> tuple[Piece, ...]:
+def device_scatter_nest(stage: Stage, scatter: Scatter, level: Level) -> Nest:
     """The nest of a scatter: a thread for each element of the axes that nothing lands on."""
     own = [axis for axis in own_axes(stage) if axis != scatter.axis]
     parts = [Part(v, kind="serial" if level == "thread" else "parallel") for v in own]
-    return name_pieces([*parts, *(Part(v, reduction=True) for v in reduce_axes(stage))])
+    parts += [Part(v, reduction=True) for v in reduce_axes(stage)]
+    return Nest(name_pieces(parts), scatter.axis, len(parts))
