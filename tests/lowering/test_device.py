@@ -9,6 +9,7 @@ from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.gpu.device import loops_of
+from edgekernelbench.lowering.lower import lower
 from edgekernelbench.targets.gpus import cuda_target, opencl_target
 
 from .support import compare, draw_inputs, load_text, must_lower
@@ -224,3 +225,49 @@ def test_a_module_without_kernels_has_no_source() -> None:
 
     with pytest.raises(ValueError, match="there are none"):
         build.device_source(ir.IRModule({}), build.device_target(opencl_target()))
+
+
+# ------------------------------------------------------------------ stated schedules
+TILED = """kernel k[M=21, K=9, N=40](X: f32[M, K], W: f32[K, N]) -> (Y: f32[M, N]) {
+  compute { acc[i: M, j: N] = sum[k: K](X[i, k] * W[k, j])  Y[i, j] = relu(acc[i, j]) }
+  schedule for gpu { %s }
+  memory for gpu { %s }
+}"""
+
+
+def test_a_tile_of_each_thread_on_pocl(pocl) -> None:
+    text = TILED % ("loops acc (parallel i by 4, parallel j by 8, k, unroll i, unroll j)", "")
+    assert shapes(body(text))[0] == (1, 30)
+    inputs, got, program = run_on(pocl, text)
+    compare(got["Y"], interpret(program, inputs, "declared")["Y"], "Y")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "memory", "code", "marked"),
+    [
+        ("loops acc (i, j by 8, k, vectorize j)", "", "E450", "vectorize j"),
+        ("loops acc (parallel i, j, k) place Y in acc.i", "", "E450", "place Y in acc.i"),
+        ("", "cache X in acc.i", "E450", "cache X in acc.i"),
+        ("", "prefetch X in acc.k ahead 2", "E450", "prefetch X in acc.k ahead 2"),
+    ],
+)
+def test_what_has_no_form_on_a_gpu_is_refused(schedule, memory, code, marked) -> None:
+    text = TILED % (schedule, memory)
+    kernel, program = load_text(text)
+    result = lower(kernel, program, opencl_target())
+    assert result.module is None
+    assert [d.rule.code for d in result.diagnostics] == [code]
+    span = result.diagnostics[0].span
+    assert span is not None and text[span.start : span.end] == marked
+    assert result.diagnostics[0].help
+
+
+def test_memory_that_threads_would_share_is_refused() -> None:
+    text = """kernel k[M=4, K=3, N=4000](X: f32[M, K], W: f32[K, N]) -> (Y: s32[M, N]) {
+      compute { Y[i, j] = argmax[k: K](X[i, k] * W[k, j]) }
+      schedule for gpu { loops Y (parallel i, k, j) }
+    }"""
+    kernel, program = load_text(text)
+    result = lower(kernel, program, opencl_target())
+    assert [d.rule.code for d in result.diagnostics] == ["E451"]
+    assert "16000 bytes of `Y`" in result.diagnostics[0].message

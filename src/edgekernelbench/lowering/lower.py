@@ -27,6 +27,7 @@ from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.caches import TensorNames, cached_pairs, resolve_caches
+from edgekernelbench.lowering.directives.gpu import refuse_on_gpu
 from edgekernelbench.lowering.directives.options import resolve_options
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
 from edgekernelbench.lowering.directives.prefetches import read_prefetches, resolve_prefetches
@@ -117,6 +118,10 @@ class _Lowering:
             self.report.error(rules.NORMALISE, str(error), None)
             return None
         schedule, memory = select_layers(self.kernel, self.target)
+        if self.target.gpu is not None:
+            refuse_on_gpu(schedule, memory, self.report)
+            if self.report.has_errors:
+                return None
         numbers = Numbers(dict(program.sizes), self.report)
         self.options = resolve_options(schedule, self.target, numbers, self.report)
         self.target = self.options.applied(self.target)

@@ -219,7 +219,16 @@ class Context:
         return self.workspace(role, name, dtype, shape)
 
     def workspace(self, role: str, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
-        """A buffer of the innermost frame; outside parallel bodies all threads share it."""
+        """A buffer of the innermost frame; outside parallel bodies all threads share it.
+
+        Inside a kernel there is none to be had: it is refused there.
+        """
+        if self.device is not None and self.device.level != "host":
+            taken = dtype.bytes * prod(shape)
+            stage = self.stages[-1] if self.stages else ""
+            message = f"each thread would keep {taken} bytes of `{stage}`"
+            help = "unroll fewer loops, or move loops outside the reduction"
+            self.refuse(rules.THREAD_TILE, stage, message, help)
         key = (role, name, dtype, shape)
         if key not in self.frames[-1]:
             self.frames[-1][key] = self.buffer(name, dtype, shape)
