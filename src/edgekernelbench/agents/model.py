@@ -119,7 +119,9 @@ def read_answers(path: Path) -> Replay:
             key, reply = _answer_of(line, f"{path}:{number}")
             found.setdefault(key, []).append(reply)
     if not found:
-        raise UsageError(f"{path}: holds no answer", "export prompts, have them answered, try again")
+        raise UsageError(
+            f"{path}: holds no answer", "export prompts, have them answered, try again"
+        )
     return Replay(f"replay:{path.name}", found)
 
 

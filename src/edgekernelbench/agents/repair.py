@@ -116,7 +116,13 @@ class _Attempt:
 
     def _feedback(self, **values: Any) -> str:
         budget, best = budget_text(self._device.budget), self._best
-        given = {"extracted": True, "diagnostics": "", "correct": False, "status": "", "message": ""}
+        given = {
+            "extracted": True,
+            "diagnostics": "",
+            "correct": False,
+            "status": "",
+            "message": "",
+        }
         forgotten = best is not None and best.asked <= self._asked - _KEPT_TURNS
         return render(
             "feedback.md.j2",

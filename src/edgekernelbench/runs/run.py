@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
-from edgekernelbench.errors import UsageError
 from edgekernelbench.agents.model import ProviderError
+from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import EvalSettings, Evaluator
 from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.environment import versions
