@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 MOST_LAUNCHES = 50_000
-"""Launches of one call. A launch costs microseconds whatever it does, and is prepared beforehand."""
+"""Launches of one call. Each costs microseconds whatever it does, and is prepared beforehand."""
 
 Op = Literal[
     "add", "sub", "mul", "floordiv", "floormod", "min", "max",

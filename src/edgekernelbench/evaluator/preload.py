@@ -57,10 +57,11 @@ def run_side() -> None:
 def device_side() -> None:
     """NumPy, the runner and pyopencl. No driver: loading one starts threads."""
     without_torch()
+    import pyopencl  # noqa: F401
+
     import edgekernelbench.compilers.tvm.device.load
     import edgekernelbench.evaluator.runchild
     import edgekernelbench.evaluator.runners  # noqa: F401
-    import pyopencl  # noqa: F401
 
 
 def ort_side() -> None:

@@ -40,13 +40,37 @@ def find_opencl(name: str) -> Target:
         UsageError: a package, a driver or the linker is missing, or no device has those words.
     """
     _, _, words = name.partition(":")
+    usable = _usable(name)
+    return _profile(name, _named(words, usable) if words else _first(usable))
+
+
+def list_opencl() -> tuple[Target, ...]:
+    """A profile a device: ``opencl`` is the default one, the others go by their words. Devices of
+    one name cannot be told apart by words: the first of them stands for all.
+
+    Raises:
+        UsageError: a package, a driver or the linker is missing.
+    """
+    usable = _usable("opencl")
+    first = _first(usable)
+    others = [device for device in usable if device != first and device.index == 0]
+    named = [_profile(f"opencl:{_words(device)}", device) for device in others]
+    return (_profile("opencl", first), *named)
+
+
+def _usable(name: str) -> tuple[OpenClDevice, ...]:
     usable = tuple(device for device in devices() if device.platform != CHECKER)
     if not usable:
         raise UsageError(f"target {name!r}: no OpenCL driver is installed", _DRIVER)
-    if words:
-        return _profile(name, _named(words, usable))
-    first = next((device for device in usable if device.platform == POCL), usable[0])
-    return _profile(name, first)
+    return usable
+
+
+def _first(usable: tuple[OpenClDevice, ...]) -> OpenClDevice:
+    return next((device for device in usable if device.platform == POCL), usable[0])
+
+
+def _words(device: OpenClDevice) -> str:
+    return re.sub(r"[^\w .()+-]+", " ", f"{device.platform} {device.name}").lower()
 
 
 def _named(words: str, found: tuple[OpenClDevice, ...]) -> OpenClDevice:

@@ -10,23 +10,34 @@ def describe() -> list[dict[str, Any]]:
     """What `edgekernelbench.targets.device.OpenClDevice` holds, a dictionary a device."""
     import pyopencl as cl
 
+    return [
+        {**_device(cl, platform, device), "index": index}
+        for platform, device, index in numbered(cl)
+    ]
+
+
+def numbered(cl: Any) -> list[tuple[Any, Any, int]]:
+    """Platform, device and its number among those of one name, of every device once: a driver
+    may be registered twice.
+
+    Args:
+        cl: the module `pyopencl`.
+    """
     try:
         platforms = cl.get_platforms()
     except cl.LogicError as error:
         if "PLATFORM_NOT_FOUND_KHR" in str(error):
             return []
         raise
-    found: list[dict[str, Any]] = []
+    found: dict[int, tuple[Any, Any, int]] = {}
+    names: list[tuple[str, str]] = []
     for platform in platforms:
         for device in platform.get_devices():
-            entry = _device(cl, platform, device)
-            same = [e for e in found if _key(e) == _key(entry)]
-            found.append({**entry, "index": len(same)})
-    return found
-
-
-def _key(entry: dict[str, Any]) -> tuple[str, str]:
-    return entry["platform"], entry["name"]
+            if device.int_ptr not in found:
+                name = platform.name.strip(), device.name.strip()
+                found[device.int_ptr] = platform, device, names.count(name)
+                names.append(name)
+    return list(found.values())
 
 
 def _device(cl: Any, platform: Any, device: Any) -> dict[str, Any]:

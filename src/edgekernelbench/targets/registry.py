@@ -1,6 +1,8 @@
-"""Targets by name: ``llvm`` is this host's CPU, ``opencl`` a device that an OpenCL driver offers."""
+"""Targets by name: ``llvm`` is this host's CPU, ``opencl`` a device with an OpenCL driver."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Target
@@ -24,3 +26,22 @@ def find_target(name: str) -> Target:
         return find_opencl(name)
     reason = "is not built yet" if name == "cuda" else "is unknown"
     raise UsageError(f"target {name!r} {reason}", EXIST)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Targets of this machine; ``missing`` says in one line each what keeps others away."""
+
+    targets: tuple[Target, ...]
+    missing: tuple[str, ...]
+
+
+def list_targets() -> Listing:
+    """This host, then every OpenCL device, under names that `find_target` takes."""
+    from edgekernelbench.targets.host import host_target
+    from edgekernelbench.targets.opencl import list_opencl
+
+    try:
+        return Listing((host_target(), *list_opencl()), ())
+    except UsageError as error:
+        return Listing((host_target(),), (f"opencl: {error.message} ({error.help})",))

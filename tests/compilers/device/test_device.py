@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-
-sys.modules.setdefault("torch", None)  # type: ignore[arg-type]  # TVM would import it
+from tvm import tirx
 
 from edgekernelbench.compilers.launch import LaunchPlan, calls, count_launches
 from edgekernelbench.compilers.tvm.device import build, split
 from edgekernelbench.compilers.tvm.device.opencl import DeviceProgram, OpenClCall
+from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.registry import find_target
+from tests.compilers.device import modules
 from tests.compilers.device.modules import CASES, Case
 
 GUARD = 4096
@@ -82,3 +83,53 @@ def test_arguments_follow_the_kernels_order(target: Target, tmp_path: Path) -> N
     assert second.arguments == ("w#0", "y", ("int32", 0))
     assert (first.groups, first.group_size) == ((2, 1, 1), (32, 1, 1))
     assert [space.bytes for space in plan.workspaces] == [256, 256]
+
+
+def refused(statement: Any, params: list[Any], target: Target, folder: Path) -> Diagnostic:
+    names = {"main": [f"p{n}" for n in range(len(params))]}
+    made = build.build_device(modules.module(params, statement), names, target, folder)
+    assert made.code is None
+    [found] = made.diagnostics
+    return found
+
+
+def test_work_left_to_the_host(target: Target, tmp_path: Path) -> None:
+    x, y = modules.buffer("x", 8), modules.buffer("y", 8)
+    i = tirx.Var("i", "int32")
+    store = tirx.BufferStore(y, x[i], [i])
+    loop = tirx.For(i, 0, 8, tirx.ForKind.SERIAL, store)
+    found = refused(loop, [x, y], target, tmp_path)
+    assert (found.rule.code, found.message) == ("E611", "a store to 'y' is left to the host")
+
+
+def test_sizes_that_only_data_tells(target: Target, tmp_path: Path) -> None:
+    n, y = modules.buffer("n", 1, dtype="int32"), modules.buffer("y", 64)
+    count = tirx.Var("count", "int32")
+    kernel = modules.bound(1, 64, lambda g, i: tirx.BufferStore(y, modules.f32(1), [i]))
+    loop = tirx.For(tirx.Var("t", "int32"), 0, count, tirx.ForKind.SERIAL, kernel)
+    body = modules.sequence(tirx.Bind(count, n[0]), loop)
+    found = refused(body, [n, y], target, tmp_path)
+    assert found.rule.code == "E610" and "the host side computes n" in found.message
+
+
+def test_a_loop_of_too_many_launches(target: Target, tmp_path: Path) -> None:
+    y = modules.buffer("y", 64)
+    t = tirx.Var("t", "int32")
+    kernel = modules.bound(1, 64, lambda g, i: tirx.BufferStore(y, tirx.Cast("float32", t), [i]))
+    loop = tirx.For(t, 0, 60_000, tirx.ForKind.SERIAL, kernel)
+    found = refused(loop, [y], target, tmp_path)
+    assert found.rule.code == "E612" and "more than 50000 launches" in found.message
+
+
+def test_groups_that_the_device_cannot_run(target: Target, tmp_path: Path) -> None:
+    y = modules.buffer("y", 1 << 14)
+    kernel = modules.bound(1, 1 << 14, lambda g, i: tirx.BufferStore(y, modules.f32(1), [i]))
+    found = refused(kernel, [y], target, tmp_path)
+    assert found.rule.code == "E613" and "groups of 16384 x 1 x 1 work items" in found.message
+
+
+def test_code_is_generated_without_a_device(target: Target, tmp_path: Path) -> None:
+    elsewhere = target.model_copy(update={"opencl": None})
+    code = built(CASES["element_wise"], elsewhere, tmp_path)
+    assert "__kernel void main_kernel" in code.source
+    assert (tmp_path / build.SOURCE).read_text() == code.source

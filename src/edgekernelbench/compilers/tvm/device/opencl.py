@@ -18,6 +18,7 @@ import numpy as np
 
 from edgekernelbench.compilers.launch import Call, LaunchPlan, calls
 from edgekernelbench.targets.device import DeviceChoice
+from edgekernelbench.targets.opencl_probe import numbered
 
 GATED_LAUNCHES = 256
 """Launches that wait in the queue at once: drivers hold about a thousand before they block."""
@@ -49,11 +50,10 @@ def open_device(choice: DeviceChoice) -> Any:
     """
     import pyopencl as cl
 
-    for platform in cl.get_platforms():
-        if platform.name.strip() == choice.platform:
-            same = [d for d in platform.get_devices() if d.name.strip() == choice.name]
-            if choice.index < len(same):
-                return same[choice.index]
+    wanted = choice.platform, choice.name, choice.index
+    for platform, device, index in numbered(cl):
+        if (platform.name.strip(), device.name.strip(), index) == wanted:
+            return device
     raise DeviceMissing(f"OpenCL device '{choice.name}' of '{choice.platform}' is not there")
 
 
