@@ -73,7 +73,7 @@ def machinery(threads: int, device: OpenClDevice | None = None) -> Machinery:
         "ort": ServerSpec("ort", (f"{here}:ort_side",), HUGE_PAGES),
     }
     if device is not None:
-        env = _device_env(threads)
+        env = device_environment(threads)
         compile_env |= env
         compile_side += (f"{here}:device_side",)
         servers["device"] = ServerSpec("device", (f"{here}:device_side",), env)
@@ -93,7 +93,7 @@ def machinery(threads: int, device: OpenClDevice | None = None) -> Machinery:
     )
 
 
-def _device_env(threads: int) -> dict[str, str]:
+def device_environment(threads: int) -> dict[str, str]:
     """Where drivers are, and how many cores one for CPUs may take."""
     places = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return places | {"POCL_MAX_PTHREAD_COUNT": str(threads), "PYOPENCL_NO_CACHE": "1"}

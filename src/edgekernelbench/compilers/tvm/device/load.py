@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgekernelbench.compilers.base import Argument, Manifest
+from edgekernelbench.compilers.base import Argument, Manifest, Role
 from edgekernelbench.compilers.tvm.device.opencl import DeviceProgram, OpenClCall, device_copy
 from edgekernelbench.targets.device import DeviceChoice
 from edgekernelbench.targets.opencl import private_caches
@@ -53,20 +53,39 @@ class LoadedDeviceKernel:
             KeyError: for one that is missing.
             MemoryError: the device has not enough.
         """
-        others: dict[str, Any] = dict(self._tables)
-        for argument in self.manifest.arguments:
-            if argument.role == "const":
-                array = consts[argument.name]
-                _check(argument, array)
-                others[argument.name] = device_copy(self._program, array)
-            elif argument.role == "packed":
-                others[argument.name] = self._program.buffer(_bytes(argument))
-            elif argument.role in ("input", "output") and (
-                spans[argument.name][1] != _bytes(argument)
-            ):
+        for argument in self._with_role("input", "output"):
+            if spans[argument.name][1] != _bytes(argument):
                 raise ValueError(f"'{argument.name}' must be of {_bytes(argument)} bytes")
-        self._prepack(others)
+        others = self._constants(consts)
         return OpenClCall(self._program, self.manifest.plans["main"], host, spans, others)
+
+    def run_apart(self, inputs: Arrays, consts: Arrays) -> None:
+        """One call with every array in a buffer of its own, of just its size, so that a checker
+        sees each access outside of it. For what is raised see `bind`."""
+        buffers = self._constants(consts)
+        for argument in self._with_role("input"):
+            _check(argument, inputs[argument.name])
+            buffers[argument.name] = device_copy(self._program, inputs[argument.name])
+        for argument in self._with_role("output"):
+            buffers[argument.name] = self._program.buffer(_bytes(argument))
+        plan = self.manifest.plans["main"]
+        buffers |= {s.name: self._program.buffer(s.bytes) for s in plan.workspaces}
+        self._program.run(self._program.prepared(plan, buffers))
+
+    def _with_role(self, *roles: Role) -> Iterator[Argument]:
+        return (a for a in self.manifest.arguments if a.role in roles)
+
+    def _constants(self, consts: Arrays) -> dict[str, Any]:
+        """Buffers of tables and constants, and of what is packed of them."""
+        buffers: dict[str, Any] = dict(self._tables)
+        for argument in self._with_role("const"):
+            array = consts[argument.name]
+            _check(argument, array)
+            buffers[argument.name] = device_copy(self._program, array)
+        for argument in self._with_role("packed"):
+            buffers[argument.name] = self._program.buffer(_bytes(argument))
+        self._prepack(buffers)
+        return buffers
 
     def _prepack(self, buffers: dict[str, Any]) -> None:
         plan = self.manifest.plans.get("prepack")
