@@ -35,6 +35,16 @@ CASES = {
         "y[m], v[m: M], c[m: M] = welford[n: N](x[n, m], 0, 1)  z[m] = v[m] / c[m]",
         "loops y (parallel n by 300, n, vectorize m)",
     ),
+    "scatter": (
+        "", "(y: s32[32], z: f32[M])",
+        "y[v] = sum[n: N where q[n] == v](1)  z[v] = sum[n: N where q[n] == v](x[n, v])",
+        "loops y (parallel n by 300, n, scatter v)  loops z (parallel n by 300, n, scatter v)",
+    ),
+    "scatter_of_rows": (
+        "", "(y: f32[24, M], z: f32[24])",
+        "y[v, m] = sum[n: N where q[n] == v](x[n, m])  z[v] = max[n: N where q[n] == v](x[n, 0])",
+        "loops y (parallel n by 300, n, scatter v, vectorize m)  loops z (parallel n by 50, n, scatter v)",
+    ),
     "best_with_scores_inside": (
         BEST, "(y: f32, z: s32)",
         "s[n: N] = sum[m: M](x[n, m] * x[0, m])  y, z = best[n: N](s[n], n)",

@@ -105,7 +105,7 @@ templates = st.builds(s.TemplateStmt, names, _params, _some(names, 1), _some(sta
 # ---------------------------------------------------------------- schedule and memory
 _pieces = st.builds(
     s.Piece,
-    st.none() | st.sampled_from(["parallel", "vectorize", "unroll"]),
+    st.none() | st.sampled_from(["parallel", "vectorize", "unroll", "scatter", "dot4"]),
     names,
     st.none() | _holed,
     st.none() | names,

@@ -10,6 +10,7 @@ from edgekernelbench.ir.surface import LayoutLine, LoopsLine, Name, Num, Piece, 
 from edgekernelbench.lowering.graph import Graph, build_graph
 from edgekernelbench.lowering.normalize import normalize
 from edgekernelbench.lowering.passes.inline import refusal
+from edgekernelbench.lowering.passes.scatter import scatters
 from edgekernelbench.lowering.together import siblings
 
 
@@ -94,7 +95,25 @@ def random_nest(stage: Stage, rng: random.Random, placed: bool) -> list[Piece]:
     reductions = [k for k, (name, _) in enumerate(pool) if kinds[name]]
     if reductions and rng.random() < 0.25:  # outermost, so that it may be parallel
         pool.insert(0, pool.pop(rng.choice(reductions)))
-    return _annotated(_in_order(pool), kinds, rng, placed, _ragged(stage))
+    nest = _annotated(_in_order(pool), kinds, rng, placed, _ragged(stage))
+    return _landing(stage, nest, kinds, rng)
+
+
+def _landing(
+    stage: Stage, nest: list[Piece], kinds: dict[str, bool], rng: random.Random
+) -> list[Piece]:
+    """Now and then the nest of a scatter: one axis has no loops, elements land along it."""
+    able = list(scatters(stage))
+    if not able or rng.random() < 0.3:
+        return nest
+    axis = rng.choice(able).name
+    nest = [piece for piece in nest if piece.axis != axis]
+    last = max(k for k, piece in enumerate(nest) if kinds[piece.axis])
+    at = rng.randint(last + 1, len(nest)) if rng.random() < 0.9 else rng.randint(0, len(nest))
+    if nest[-1].annotation == "vectorize" and kinds[nest[-1].axis] and rng.random() < 0.9:
+        nest[-1] = Piece(None, nest[-1].axis, None)
+    nest.insert(at, Piece("scatter", axis, None))
+    return nest
 
 
 def _ragged(stage: Stage) -> set[str]:
@@ -146,6 +165,8 @@ def _loop_names(stage: Stage, nest: list[Piece] | None) -> list[str]:
     counts: dict[str, int] = {}
     out = []
     for piece in nest[:-1] if nest[-1].annotation == "vectorize" else nest:
+        if piece.annotation == "scatter":
+            continue
         several = sum(p.axis == piece.axis for p in nest) > 1
         rank = counts.get(piece.axis, 0)
         counts[piece.axis] = rank + 1

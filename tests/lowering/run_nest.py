@@ -150,6 +150,8 @@ class _Machine:
                 return lambda: yes() if test() else no()
             case nest.Alloc(tensor=tensor):
                 return self._alloc(tensor)
+            case nest.Dot():
+                return self._dot(statement)
             case nest.Prefetch(tensor=tensor, indices=indices):
                 return self._prefetch(tensor, indices)
 
@@ -239,6 +241,54 @@ class _Machine:
             buffer.values[at] = UNSET if new is UNSET else convert(new)
 
         return run
+
+    def _dot(self, dot: nest.Dot) -> Action:
+        """Every byte is checked against the whole buffer; those that do not count may be unset."""
+        if dot.instruction.lanes not in (0, dot.lanes) or not 1 <= dot.count <= 4:
+            raise NestError(f"{dot.instruction.name} with {dot.lanes} lanes")
+        if not dot.instruction.takes(dot.a.dtype, dot.b.dtype):
+            raise NestError(f"{dot.instruction.name} of {dot.a.dtype} and {dot.b.dtype}")
+        if dot.tensor.dtype is not DType.S32 or (dot.count < 4 and dot.a.moving and dot.b.moving):
+            raise NestError("a dot product that no back end can carry out")
+        self._same(dot.tensor)
+        first, buffers, name = self._flat(dot.tensor, dot.indices), self.buffers, dot.tensor.name
+        sides, fit = [self._quads(q) for q in (dot.a, dot.b)], _fit(DType.S32)
+
+        def run() -> None:
+            start, buffer = first(), buffers[name]
+            for lane in range(dot.lanes):
+                a, b = (side(lane) for side in sides)
+                total = buffer.values[start + lane]
+                for x, y in list(zip(a, b, strict=True))[: dot.count]:
+                    total = fit(total + x * y)
+                if self.regions:
+                    self._note_write(buffer, start + lane, name)
+                buffer.values[start + lane] = total
+
+        return run
+
+    def _quads(self, quads: nest.Quads) -> Callable[[int], list[Any]]:
+        self._same(quads.tensor)
+        first, name = self._flat(quads.tensor, quads.indices), quads.tensor.name
+        buffers = self.buffers
+        low, high = quads.dtype.int_range
+
+        def read(lane: int) -> list[Any]:
+            start = first() + (4 * lane if quads.moving else 0)
+            values = buffers[name].values[start : start + 4]
+            if quads.moving and len(values) < 4:
+                raise NestError(f"{name}: a vector runs beyond the buffer")
+            out = []
+            for k, value in enumerate([*values, *[UNSET] * (4 - len(values))]):
+                if self.regions and k < len(values) and buffers[name].writable:
+                    self._note_read(buffers[name], start + k, name)
+                biased = value + quads.bias
+                if biased is not UNSET and not low <= biased <= high:
+                    raise NestError(f"{name}: {value} with {quads.bias} is no {quads.dtype.value}")
+                out.append(biased)
+            return out
+
+        return read
 
     def _note_write(self, buffer: Buffer, at: int, name: str) -> None:
         key = (id(buffer), at)

@@ -101,6 +101,7 @@ SCHEDULE = [
     (MATMUL, "loops acc (parallel i, parallel j, k) place t in acc.i", "E420", "t", "run as one", "`acc.j`"),
     (MATMUL, "place t in t.i", "E420", "t", "in itself", ""),
     (SEQ, "place g in u.d", "E420", "g", "different loop bodies", "same `seq` or `each`"),
+    (MATMUL, "inline t place acc in t.j", "E420", "acc", "`t` is inlined", "drop one"),
     (MATMUL, "loops acc (i, j, k) loops t (i, j) place t in acc.j place acc in t.j", "E421", "t", "circle", "leave `acc` unplaced"),
     (MATMUL, "loops acc (i, j, k) loops t (i, j) place Y in acc.j", "E422", "Y", "neither feeds nor reads", ""),
     (ROWS, "loops Y (r, c) loops e (r, c) place mu in Y.r", "E422", "mu", "neither feeds nor reads", "place it in `e`"),
@@ -157,6 +158,12 @@ def test_memory_line(line, code, span, message, help):
     assert text[diagnostic.span.start : diagnostic.span.end] == span
     assert message in diagnostic.message
     assert help in " / ".join(diagnostic.help)
+
+
+def test_a_cache_in_a_stage_that_is_inlined():
+    (diagnostic,), _ = diagnose(MATMUL, "inline t", "cache acc in t.i")
+    assert diagnostic.rule.code == "E420"
+    assert "`t` is inlined: it has no loop to place `acc.cache` in" in diagnostic.message
 
 
 def test_all_errors_of_both_layers_at_once_and_in_text_order():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import Ranges
+from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import nest
 
 
@@ -151,7 +152,28 @@ def accesses(body: nest.Stmt) -> Iterable[Access]:
                     yield Access(node.tensor, node.indices)
         if isinstance(statement, nest.Store):
             yield Access(statement.tensor, statement.indices)
+        if isinstance(statement, nest.Dot):
+            yield from _dot_accesses(statement)
         stack.extend(reversed(_parts(statement)))
+
+
+def _dot_accesses(dot: nest.Dot) -> Iterable[Access]:
+    """The corners of what a dot product reads and writes: runs of elements in memory."""
+    runs = [(dot.tensor, dot.indices, dot.lanes)]
+    runs += [(q.tensor, q.indices, (dot.lanes if q.moving else 1) * 4) for q in (dot.a, dot.b)]
+    for tensor, indices, length in runs:
+        low, high = list(indices), list(indices)
+        for dim in reversed(range(len(indices))):
+            extent = tensor.shape[dim]
+            reach = min(length, extent) - 1
+            if length >= extent:
+                low[dim], high[dim] = (core.Const(n, DType.S32) for n in (0, reach))
+            else:
+                last = core.Const(reach, DType.S32)
+                high[dim] = core.Binary("add", indices[dim], last, DType.S32)
+            length = -(-length // extent)
+        yield Access(tensor, tuple(low))
+        yield Access(tensor, tuple(high))
 
 
 def _parts(statement: nest.Stmt) -> tuple[nest.Stmt, ...]:
@@ -175,6 +197,8 @@ def _expressions(statement: nest.Stmt) -> tuple[core.Expr, ...]:
             return (value,)
         case nest.If(cond=cond):
             return (cond,)
+        case nest.Dot(indices=indices, a=a, b=b):
+            return (*indices, *a.indices, *b.indices)
     return ()
 
 

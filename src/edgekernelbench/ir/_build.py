@@ -233,7 +233,7 @@ class Builder:
         return s.Ref("".join(map(str, c)), _span(c))
 
     def piece(self, c: Children) -> s.Piece:
-        annotation = _token(c, "PARALLEL", "VECTORIZE", "UNROLL")
+        annotation = _token(c, "PARALLEL", "VECTORIZE", "UNROLL", "SCATTER", "DOT4")
         names = list(map(str, _names(c)))
         label = names[0] if len(names) == 2 else None
         step = c[-1] if not isinstance(c[-1], Token) else None

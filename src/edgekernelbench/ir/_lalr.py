@@ -22,7 +22,7 @@ from edgekernelbench.ir.words import DTYPES, RESERVED
 if TYPE_CHECKING:
     from lark import Lark
 
-_BEFORE_NAME = frozenset({"kernel", "table", "combiner"})
+_BEFORE_NAME = frozenset({"kernel", "table", "combiner", "scatter"})
 _KINDS = {"int": "INT", "float": "FLOAT", "end": "$END"}
 
 
@@ -63,6 +63,7 @@ def _terminals() -> dict[str, str]:
         "kernel": "KERNEL",
         "table": "TABLE",
         "combiner": "COMBINER",
+        "scatter": "SCATTER",
     }
     for terminal in _lark().terminals:
         if isinstance(terminal.pattern, PatternStr):
@@ -160,9 +161,17 @@ class Automaton:
             return "NAME"
         if token.text in RESERVED:
             return keyword
-        if token.text in _BEFORE_NAME and self._tokens[index + 1].kind != "word":
+        after = self._tokens[index + 1]
+        if token.text in _BEFORE_NAME and after.kind != "word":
+            return "NAME"
+        if token.text == "scatter" and self._is_step(index + 1):  # an axis of that name
             return "NAME"
         return keyword if keyword in self._table.actions[self._states[-1]] else "NAME"
+
+    def _is_step(self, index: int) -> bool:
+        """Whether the token begins a step: it is ``by``, and that is no axis."""
+        after = self._tokens[min(index + 1, len(self._tokens) - 1)]
+        return self._tokens[index].text == "by" and after.text not in (",", ")", "by", "=")
 
     def feed(self, terminal: str, token: Tok) -> tuple[bool, Any]:
         """Take one token: whether it was legal, and at the end of a text its value.

@@ -217,7 +217,8 @@ class Reduce:
     """A reduction. ``dtype`` is the result's (s32 for argmax); the body has the compared dtype.
 
     With ``combine`` an element is the tuple ``items``, and the value is component ``part`` of the
-    tuple that ``combiner`` makes of all elements.
+    tuple that ``combiner`` makes of all elements. ``start``, over spatial axes, is what a sum
+    begins with instead of 0: no program says that, the lowering writes it.
     """
 
     op: ReduceOp
@@ -229,6 +230,7 @@ class Reduce:
     combiner: Combiner | None = None
     part: int = 0
     more: tuple[Expr, ...] = ()
+    start: Expr | None = None
 
     @property
     def items(self) -> tuple[Expr, ...]:
@@ -352,7 +354,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (expr.cond, expr.then, expr.other)
         case Reduce():
             bounds = tuple(b for axis in expr.axes for b in (axis.lo, axis.hi))
-            return (*bounds, *(() if expr.where is None else (expr.where,)), *expr.items)
+            extra = tuple(e for e in (expr.where, expr.start) if e is not None)
+            return (*bounds, *extra, *expr.items)
         case Block():
             return (*(value for _, value in expr.lets), expr.result)
         case _:

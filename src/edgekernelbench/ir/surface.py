@@ -278,7 +278,7 @@ Stmt = (
 
 
 # ---------------------------------------------------------------- schedule and memory layers
-Annotation = Literal["parallel", "vectorize", "unroll"]
+Annotation = Literal["parallel", "vectorize", "unroll", "scatter", "dot4"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,10 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One loop of a nest: ``parallel i by 8``; ``label`` is the name in ``i_outer = i by 8``."""
+    """One loop of a nest: ``parallel i by 8``; ``label`` is the name in ``i_outer = i by 8``.
+
+    ``scatter v`` is no loop: it says where in the nest elements land along an axis.
+    """
 
     annotation: Annotation | None
     axis: str

@@ -10,7 +10,7 @@ from edgekernelbench.ir.dtypes import DType
 DTYPES = frozenset(d.value for d in DType)
 
 _KEYWORDS = "if else and or not where return let seq each def template reversed for"
-RESERVED = DTYPES | frozenset(f"{_KEYWORDS} parallel vectorize unroll".split())
+RESERVED = DTYPES | frozenset(f"{_KEYWORDS} parallel vectorize unroll dot4".split())
 """Words that can be no names. The other words of the language (`table`, `layout`, ...) can."""
 
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
@@ -19,7 +19,7 @@ STATEMENT_WORDS = ("seq", "each", "let", "table", "def", "template", "combiner")
 SECTION_WORDS = ("compute", "schedule", "memory")
 SCHEDULE_WORDS = ("loops", "place", "inline", "option")
 MEMORY_WORDS = ("layout", "cache", "prefetch")
-PIECE_WORDS = ("parallel", "vectorize", "unroll", "by")
+PIECE_WORDS = ("parallel", "vectorize", "unroll", "scatter", "dot4", "by")
 INFIX_WORDS = ("and", "or", "not", "if", "else", "where")
 
 DTYPE_ALIASES: dict[str, str | None] = {

@@ -50,8 +50,10 @@ def _reduce(expr: core.Reduce, new: list[core.Expr]) -> core.Reduce:
         for k, axis in enumerate(expr.axes)
     )
     first = len(new) - len(expr.items)
-    where = None if expr.where is None else new[first - 1]
-    return replace(expr, axes=axes, where=where, body=new[first], more=tuple(new[first + 1 :]))
+    where = None if expr.where is None else new[2 * len(axes)]
+    start = None if expr.start is None else new[first - 1]
+    more = tuple(new[first + 1 :])
+    return replace(expr, axes=axes, where=where, start=start, body=new[first], more=more)
 
 
 def free_uids(expr: core.Expr) -> set[int]:

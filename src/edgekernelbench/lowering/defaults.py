@@ -27,6 +27,7 @@ from edgekernelbench.lowering.access import Access, Stride, accesses, work
 from edgekernelbench.lowering.emit.lanes import map_lanes, native_lanes
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.plan import (
+    Nest,
     Part,
     Piece,
     Scatter,
@@ -123,17 +124,18 @@ def _blocked(stage: Stage, tile: dict[Var, int], lane: Var, width: int) -> list[
     return [*items, Part(lane, kind="vectorize", reduction=lane in inner)]
 
 
-def scatter_pieces(stage: Stage, scatter: Scatter) -> tuple[Piece, ...]:
+def scatter_nest(stage: Stage, scatter: Scatter) -> Nest:
     """The nest of a scatter: what the position depends on, then the axes it does not land on."""
     outer = [v for v in own_axes(stage) if v in free_vars(scatter.index)]
     free = [v for v in own_axes(stage) if v != scatter.axis and v not in outer]
     parts = [Part(v) for v in outer] + [Part(v, reduction=True) for v in reduce_axes(stage)]
+    depth = len(parts)
     reads = accesses(stage)
     for axis in free:
         along = axis == free[-1] and axis == stage.lhs[-1] and own_axes(stage)[axis] >= MIN_LANES
         smooth = all(s in ("contiguous", "fixed") for s in _strides(reads, axis))
         parts.append(Part(axis, kind="vectorize" if along and smooth else "serial"))
-    return name_pieces(parts)
+    return Nest(name_pieces(parts), scatter.axis, depth)
 
 
 def merge_pieces(stage: Stage, results: int, target: Target) -> tuple[Piece, ...]:

@@ -96,6 +96,8 @@ class _Counter:
                     self.walk(other, times * (1 - share))
             case nest.Prefetch(indices=indices):
                 self._indices(indices, times)
+            case nest.Dot():
+                self._dot(statement, times)
             case nest.Alloc():
                 pass
 
@@ -105,6 +107,17 @@ class _Counter:
         self.ranges[loop.var] = (first, max(first, last + most - 1))
         count = least if self._reads_data(loop.extent) else (least + most) / 2
         self.walk(loop.body, times * count)
+
+    def _dot(self, dot: nest.Dot, times: float) -> None:
+        self.facts.flops += times * 2 * dot.lanes * dot.count
+        for operand in (dot.a, dot.b):
+            self._indices(operand.indices, times)
+            lanes = dot.lanes if operand.moving else 1
+            self._traffic(operand.tensor).read += times * lanes * dot.count
+        self._indices(dot.indices, times)
+        result = self._traffic(dot.tensor)
+        result.read += times * dot.lanes * dot.tensor.dtype.bytes
+        result.written += times * dot.lanes * dot.tensor.dtype.bytes
 
     def _reads_data(self, expr: Expr) -> bool:
         return any(

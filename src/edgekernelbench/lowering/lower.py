@@ -6,9 +6,10 @@ Phases, each of which keeps the results of the compute layer:
 2. border reads inside reductions become padded copies;
 3. memory layer: caches become copy stages; inputs with a layout get a copy stage in front;
 4. schedule layer: names are resolved, `inline` is carried out;
-5. stages that read only constants move into ``prepack``; cheap stages are inlined by rule;
-6. `loops` and `place` become a plan, default rules fill the rest;
-7. the plan is emitted.
+5. dot products get the kinds of bytes that the target's instructions take;
+6. stages that read only constants move into ``prepack``; cheap stages are inlined by rule;
+7. `loops` and `place` become a plan, default rules fill the rest;
+8. the plan is emitted.
 
 All that is wrong with the layers is reported together, as far as a phase can still be reached.
 """
@@ -37,6 +38,7 @@ from edgekernelbench.lowering.directives.resolve import (
     select_layers,
 )
 from edgekernelbench.lowering.directives.values import Numbers
+from edgekernelbench.lowering.dots.bias import fit_products, operand_names
 from edgekernelbench.lowering.emit.body import BodyEmitter
 from edgekernelbench.lowering.emit.buffers import plan_buffers
 from edgekernelbench.lowering.emit.context import Context, Storage
@@ -128,7 +130,8 @@ class _Lowering:
         packed = {n for n in inputs if f"{n}.packed" in layouts}
         wishes = read_prefetches(memory, known, packed, numbers, self.report)
         lines = read_schedule(schedule, program, graph, self.report, caches.places, wishes)
-        return self._planned(program, lines, layouts, numbers, names)
+        program, rows = fit_products(program, lines.loops, lines.places, self.target, names)
+        return self._planned(program, lines, {**layouts, **rows}, numbers, names)
 
     def _planned(
         self,
@@ -143,7 +146,9 @@ class _Lowering:
             constant = constant_stages(program, layouts) - set(lines.places)
             constant -= lines.targets
             split = split_constants(program, closed(program, constant))
-            cheap = cheap_stages(build_graph(split.main), {*lines.mentioned, *layouts})
+            graph = build_graph(split.main)
+            kept = {*lines.mentioned, *layouts, *operand_names(graph, lines.loops)}
+            cheap = cheap_stages(graph, kept)
             main = inline_stages(split.main, cheap, names)
         except TooLarge as error:
             span = next(iter(lines.inlined.values()), None)

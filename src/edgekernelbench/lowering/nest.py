@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edgekernelbench.ir.core import Expr, Tensor, Var
+from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.dots.instructions import Instruction
 from edgekernelbench.lowering.options import Options
 
 LoopKind = Literal["serial", "parallel", "unroll", "vectorize"]
@@ -93,7 +95,52 @@ class Prefetch:
     indices: tuple[Expr, ...]
 
 
-Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch
+@dataclass(frozen=True, slots=True)
+class Quads:
+    """Four bytes for each lane of a `Dot`, side by side in memory (row-major).
+
+    Attributes:
+        indices: of the first byte of the first lane.
+        moving: every lane's four follow those of the lane before; else all have the same four.
+        bias: added to each byte (128 to s8, -128 to u8), which makes it one of the other kind.
+    """
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    moving: bool
+    bias: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        """Of the bytes with the bias."""
+        if not self.bias:
+            return self.tensor.dtype
+        return DType.U8 if self.tensor.dtype is DType.S8 else DType.S8
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """``tensor[indices + l] += a[4 l] * b[4 l] + .. + a[4 l + 3] * b[4 l + 3]`` for every lane l,
+    exactly; ``+ l`` runs along the last index.
+
+    Attributes:
+        tensor: of s32.
+        lanes: one after another in memory.
+        count: only so many of the four products are due. Moving operands have all their bytes
+            within the buffer all the same; what is there may be uninitialised.
+        instruction: what the target has for it; its ``lanes`` are these, or any.
+    """
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    a: Quads
+    b: Quads
+    lanes: int
+    count: int
+    instruction: Instruction
+
+
+Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch | Dot
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,19 @@ class Options:
         """The target as code is generated for it."""
         if self.vector_bits is None or self.vector_bits >= target.vector_bits:
             return target
-        off = tuple(f for bits, f in _WIDER if bits > self.vector_bits)
-        update = {"vector_bits": self.vector_bits, "mattr": (*target.mattr, *off)}
+        wider = [row for row in _WIDER if row[0] > self.vector_bits]
+        lost = tuple(family for _, _, family in wider)
+        update = {
+            "vector_bits": self.vector_bits,
+            "mattr": (*target.mattr, *(off for _, off, _ in wider)),
+            "features": tuple(f for f in target.features if not f.startswith(lost)),
+        }
         return target.model_copy(update=update)
 
 
-_WIDER = ((512, "-avx512f"), (256, "-avx"))
-"""CPU features that bring registers of a width, switched off for narrower code."""
+_WIDER = ((512, "-avx512f", "avx512"), (256, "-avx", "avx"))
+"""Width of registers, the CPU feature that brings them, switched off for narrower code, and how the
+names of all that need it begin."""
 
 
 def choices(target: Target) -> dict[str, tuple[int | str, ...] | range]:

@@ -19,7 +19,15 @@ from edgekernelbench.lowering.graph import build_graph
 from edgekernelbench.lowering.lower import main_params
 from edgekernelbench.lowering.nest import Function, Module
 from edgekernelbench.lowering.normalize import normalize
-from edgekernelbench.lowering.plan import Part, Piece, Plan, name_pieces, own_axes, reduce_axes
+from edgekernelbench.lowering.plan import (
+    Nest,
+    Part,
+    Piece,
+    Plan,
+    name_pieces,
+    own_axes,
+    reduce_axes,
+)
 from edgekernelbench.lowering.planner import stage_plan
 from edgekernelbench.lowering.sketch import sketch
 from edgekernelbench.targets.model import Target
@@ -34,7 +42,7 @@ def lower_plainly(program: Program, target: Target) -> Module:
     with room_for(program):
         program = normalize(program)
         graph = build_graph(program)
-        stages = {n: stage_plan(p, _serial(p.stage)) for n, p in graph.places.items()}
+        stages = {n: stage_plan(p, Nest(_serial(p.stage))) for n, p in graph.places.items()}
         plan = Plan(graph, stages)
         params = (*main_params(program, ()), *program.outputs)
         tree = Tree.of(plan)

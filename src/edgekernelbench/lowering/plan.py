@@ -27,6 +27,7 @@ class Piece:
         step: values of the axis that one iteration covers; 1 for the last piece.
         last: the innermost piece of its axis.
         reduction: a piece of a reduction axis.
+        dot: its four values are taken together, by a dot product.
     """
 
     axis: Var
@@ -35,6 +36,7 @@ class Piece:
     kind: LoopKind
     last: bool
     reduction: bool
+    dot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +73,32 @@ class Scatter:
     """``out[.., v, ..] op= body`` over the reduction axes, with ``v = index`` where in range.
 
     Attributes:
-        axis: the spatial axis that ``where`` compares with data.
+        axis: the spatial axis that ``where`` compares with data; it has no loop.
         index: the position that an element lands on; other spatial axes in it run outside.
+        test: the comparison, which landing settles.
         where: the rest of the condition, None when there is none.
+        depth: the number of loops outside the point where elements land.
     """
 
     axis: Var
     index: Expr
-    where: Expr | None
+    test: Expr
+    where: Expr | None = None
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops of a stage as stated, outermost first.
+
+    Attributes:
+        lands: the axis that has no loop, because elements land along it.
+        depth: how many loops are outside the point where they do.
+    """
+
+    pieces: tuple[Piece, ...]
+    lands: Var | None = None
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +106,14 @@ class StagePlan:
     """How one stage is computed.
 
     Attributes:
-        pieces: its nest, outermost first; spatial pieces only, for a scatter.
+        pieces: its nest, outermost first; for a scatter without the axis that elements land along,
+            and without the piece ``dot``: the innermost point has four values of that axis.
         value: the expression of a stage without a reduction, safe to evaluate anywhere.
         reduce: the reduction, with bounds that are known where its loops start.
         eager_body: the reduction's body and condition, safe to evaluate where the condition fails;
             ``eager_more`` the further components of its elements.
         merge: the nest over the results of a reduction that is split over threads.
+        dot: the reduction axis of which four values at a time are one dot product.
     """
 
     stage: Stage
@@ -103,6 +125,7 @@ class StagePlan:
     eager_where: Expr | None = None
     scatter: Scatter | None = None
     merge: tuple[Piece, ...] = ()
+    dot: Var | None = None
 
     @property
     def exprs(self) -> list[Expr]:
@@ -207,6 +230,7 @@ class Part:
     kind: LoopKind = "serial"
     reduction: bool = False
     label: str | None = None
+    dot: bool = False
 
 
 def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
@@ -222,5 +246,6 @@ def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
         name = part.axis.name if counts[part.axis] == 1 else f"{part.axis.name}{rank}"
         last = rank == counts[part.axis] - 1
         step = 1 if last else part.step
-        out.append(Piece(part.axis, part.label or name, step, part.kind, last, part.reduction))
+        label = part.label or name
+        out.append(Piece(part.axis, label, step, part.kind, last, part.reduction, part.dot))
     return tuple(out)

@@ -14,21 +14,28 @@ from edgekernelbench.lowering.defaults import (
     Situation,
     default_pieces,
     merge_pieces,
-    scatter_pieces,
+    scatter_nest,
 )
 from edgekernelbench.lowering.expr.linear import Ranges, int_const
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
-from edgekernelbench.lowering.passes.scatter import conjuncts, find_scatter
+from edgekernelbench.lowering.passes.scatter import conjuncts, find_scatter, scatters
 from edgekernelbench.lowering.passes.total import total
-from edgekernelbench.lowering.plan import Piece, Scatter, StagePlan, chunk_count, extents_of
+from edgekernelbench.lowering.plan import (
+    Nest,
+    Piece,
+    Scatter,
+    StagePlan,
+    chunk_count,
+    extents_of,
+)
 from edgekernelbench.lowering.together import given_to_all
 from edgekernelbench.targets.model import Target
 
 
 def plan_stages(
     graph: Graph,
-    given: Mapping[str, tuple[Piece, ...]],
+    given: Mapping[str, Nest],
     placed: Collection[str],
     targets: Collection[str],
     target: Target,
@@ -43,15 +50,15 @@ def plan_stages(
     whole = set(graph.places) - set(placed) - set(targets)
     stages: dict[str, StagePlan] = {}
     for name, place in graph.places.items():
-        pieces, scatter = given.get(name), None
-        if pieces is None:
-            situation = Situation(name in placed, bool(place.loops))
+        nest = given.get(name)
+        if nest is None:
             scatter = find_scatter(place.stage) if name in whole else None
             if scatter is not None:
-                pieces = scatter_pieces(place.stage, scatter)
+                nest = scatter_nest(place.stage, scatter)
             else:
-                pieces = default_pieces(place.stage, target, situation)
-        stages[name] = _with_merge(stage_plan(place, pieces, scatter), target)
+                situation = Situation(name in placed, bool(place.loops))
+                nest = Nest(default_pieces(place.stage, target, situation))
+        stages[name] = _with_merge(stage_plan(place, nest), target)
     return stages
 
 
@@ -89,16 +96,18 @@ def parallel_loops(graph: Graph, stages: Mapping[str, StagePlan], target: Target
     )
 
 
-def stage_plan(
-    place: Place, pieces: tuple[Piece, ...], scatter: Scatter | None = None
-) -> StagePlan:
+def stage_plan(place: Place, nest: Nest) -> StagePlan:
     """Expressions of a stage that are safe under any order of evaluation."""
-    stage, ranges = place.stage, axis_ranges(place)
+    stage, pieces, ranges = place.stage, nest.pieces, axis_ranges(place)
     if not isinstance(stage.expr, Reduce):
         return StagePlan(stage, pieces, value=total(stage.expr, ranges))
+    dot = next((piece.axis for piece in pieces if piece.dot), None)
+    pieces = tuple(piece for piece in pieces if not piece.dot)
     reduce = rectified(stage.expr, pieces)
-    if scatter is not None:
-        scatter = _landing(reduce, scatter, ranges)
+    scatter: Scatter | None = None
+    if nest.lands is not None:
+        found = replace(scatters(stage)[nest.lands], depth=nest.depth)
+        scatter = _landing(reduce, found, ranges)
     eager = reduce.where is not None
     where = None if reduce.where is None else total(reduce.where, ranges)
     axes = tuple(_bounded(a, ranges) for a in reduce.axes)
@@ -116,6 +125,7 @@ def stage_plan(
         eager_more=items[1:],
         eager_where=where,
         scatter=scatter,
+        dot=dot,
     )
 
 
@@ -127,18 +137,12 @@ def _safe(combiner: core.Combiner) -> core.Combiner:
 def _landing(reduce: Reduce, scatter: Scatter, ranges: Ranges) -> Scatter:
     """The scatter with safe expressions, under what `rectified` added to the condition."""
     assert reduce.where is not None
-    rest = [e for e in conjuncts(reduce.where) if not _compares(e, scatter)]
+    rest = [e for e in conjuncts(reduce.where) if e != scatter.test]
     where: Expr | None = None
     for test in rest:
         where = test if where is None else core.Binary("and", where, test, DType.BOOL)
     safe = None if where is None else total(where, ranges, True)
-    return Scatter(scatter.axis, total(scatter.index, ranges, True, True), safe)
-
-
-def _compares(test: Expr, scatter: Scatter) -> bool:
-    axis = core.VarRef(scatter.axis)
-    sides = (axis, scatter.index), (scatter.index, axis)
-    return isinstance(test, core.Binary) and test.op == "eq" and (test.left, test.right) in sides
+    return replace(scatter, index=total(scatter.index, ranges, True, True), where=safe)
 
 
 def _bounded(axis: core.ReduceAxis, ranges: Ranges) -> core.ReduceAxis:

@@ -42,6 +42,28 @@ NORMALISE = Rule("E429", "reductions can be given stages of their own within fix
 NESTED = Rule("E430", "stages are placed at most 16 deep in one another")
 OUTSIDE_TILE = Rule("E431", "a placed consumer is computed only where its readers want it")
 
+# ---- schedule: scatters
+SCATTER = Rule(
+    "E460",
+    "`scatter v` stands once in a nest that is not placed, for an axis that `where` compares with "
+    "data (`data == v`), inside the loops that decide where an element lands",
+)
+
+# ---- dot products
+DOT = Rule(
+    "E432",
+    "`dot4 k` is the end of a nest, behind a vectorised spatial axis, and takes four values of a "
+    "reduction axis",
+)
+DOT_PRODUCT = Rule(
+    "E433", "`dot4` computes an s32 sum of products of two s8 or u8 tensors, without a condition"
+)
+DOT_LAYOUT = Rule(
+    "E434",
+    "`dot4` reads four values of its axis side by side, and those of the vectorised axis behind "
+    "one another",
+)
+
 # ---- options
 OPTION = Rule("E440", "`option` names an option of the backend once, with one of its values")
 OPTION_SECTION = Rule("E441", "options stand in the section of one backend, not of a class of them")

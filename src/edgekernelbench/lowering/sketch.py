@@ -52,9 +52,21 @@ def _walk(statement: Stmt, depth: int, lines: list[str]) -> None:
         case nest.Prefetch(tensor=tensor, indices=indices):
             where = ", ".join(show(i) for i in indices)
             lines.append(_cut(f"{pad}prefetch {tensor.name}[{where}]"))
+        case nest.Dot():
+            a, b = _quads(statement.a), _quads(statement.b)
+            count = "" if statement.count == 4 else f", {statement.count} of 4"
+            how = f"{statement.instruction.name} x {statement.lanes}{count}"
+            where = ", ".join(show(i) for i in statement.indices)
+            lines.append(_cut(f"{pad}dot {statement.tensor.name}[{where}] += {a} . {b}  ({how})"))
         case nest.Alloc(tensor=tensor, scope=scope):
             shape = ", ".join(map(str, tensor.shape))
             lines.append(f"{pad}{scope} {tensor.name}: {tensor.dtype.value}[{shape}]")
+
+
+def _quads(operand: nest.Quads) -> str:
+    text = f"{operand.tensor.name}[{', '.join(show(i) for i in operand.indices)}]"
+    sign = "+" if operand.bias > 0 else "-"
+    return f"({text} {sign} {abs(operand.bias)})" if operand.bias else text
 
 
 def _cut(line: str) -> str:

@@ -14,7 +14,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Stage, Var
 from edgekernelbench.lowering import _terms as terms
 from edgekernelbench.lowering.graph import Graph
-from edgekernelbench.lowering.plan import Piece, Plan, extents_of, own_axes
+from edgekernelbench.lowering.plan import Nest, Piece, Plan, extents_of, own_axes
 
 
 def siblings(graph: Graph) -> dict[str, tuple[str, ...]]:
@@ -67,13 +67,12 @@ def _same_nest(plan: Plan, a: str, b: str) -> bool:
     return translated(first.pieces, first.stage, second.stage) == second.pieces
 
 
-def given_to_all(
-    graph: Graph, given: Mapping[str, tuple[Piece, ...]]
-) -> dict[str, tuple[Piece, ...]]:
+def given_to_all(graph: Graph, given: Mapping[str, Nest]) -> dict[str, Nest]:
     """A nest stated for one component holds for the others that have none."""
     out = dict(given)
     for name, group in siblings(graph).items():
         source = next((other for other in group if other in given), None)
         if name not in given and source is not None:
-            out[name] = translated(given[source], graph.stage(source), graph.stage(name))
+            pieces = translated(given[source].pieces, graph.stage(source), graph.stage(name))
+            out[name] = Nest(pieces)
     return out

@@ -20,6 +20,19 @@ from pathlib import Path
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Target
 
+_FEATURES = {
+    "sse2": "sse2",
+    "avx2": "avx2",
+    "avx512bw": "avx512bw",
+    "avx512vl": "avx512vl",
+    "avx512_vnni": "avx512vnni",
+    "avx_vnni": "avxvnni",
+    "avx_vnni_int8": "avxvnniint8",
+    "asimddp": "dotprod",
+    "i8mm": "i8mm",
+}
+"""Flags of the operating system, with LLVM's names, of what the lowering has instructions for."""
+
 _VECTOR_FLAGS = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("asimd", 128), ("neon", 128))
 
 
@@ -33,6 +46,7 @@ def host_target() -> Target:
         backend="llvm",
         description=_description(cpuinfo),
         mcpu=llvm_cpu_name(cpuinfo),
+        features=features(cpuinfo),
         threads=physical_cores(cores),
         vector_bits=vector_bits(cpuinfo),
         cache_bytes=cache_sizes(min(cores)) or (32 << 10, 1 << 20),
@@ -54,9 +68,19 @@ def _description(cpuinfo: str) -> str:
 
 def vector_bits(cpuinfo: str) -> int:
     """SIMD width by the CPU's feature flags; 128 when they tell nothing."""
-    found = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
-    flags = set(found.group(1).split()) if found else set()
+    flags = _flags(cpuinfo)
     return next((bits for flag, bits in _VECTOR_FLAGS if flag in flags), 128)
+
+
+def features(cpuinfo: str) -> tuple[str, ...]:
+    """What of `Target.features` the CPU's flags tell."""
+    flags = _flags(cpuinfo)
+    return tuple(name for flag, name in _FEATURES.items() if flag in flags)
+
+
+def _flags(cpuinfo: str) -> set[str]:
+    found = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    return set(found.group(1).split()) if found else set()
 
 
 def physical_cores(cpus: set[int]) -> int:
@@ -104,15 +128,17 @@ def host_as(mcpu: str) -> Target:
         UsageError: LLVM knows no such CPU, or its vectors are wider than this host's.
     """
     host = host_target()
-    bits = _llvm_vector_bits(mcpu)
-    if bits is None:
+    found = _llvm_features(mcpu)
+    if found is None:
         raise UsageError(f"LLVM knows no CPU {mcpu!r} here", f"this host is {host.mcpu}")
+    bits = 512 if "avx512f" in found else 256 if "avx" in found else 128
     if bits > host.vector_bits:
         raise UsageError(
             f"{mcpu} has vectors of {bits} bits, and this host of {host.vector_bits}",
             "name a CPU whose code runs here",
         )
-    return host.model_copy(update={"mcpu": mcpu, "vector_bits": bits})
+    known = tuple(name for name in _FEATURES.values() if name in found)
+    return host.model_copy(update={"mcpu": mcpu, "vector_bits": bits, "features": known})
 
 
 # ------------------------------------------------------------------ what LLVM says
@@ -147,21 +173,22 @@ def _ask_llvm() -> str | None:
     return None if word == "generic" else word
 
 
-_ASK_BITS = """
+_ASK_FEATURES = """
 import sys
 sys.modules["torch"] = None
 from tvm.target import Target, codegen
 assert codegen.llvm_is_valid_cpu(sys.argv[1], codegen.llvm_get_system_triple())
 target = Target({"kind": "llvm", "mcpu": sys.argv[1]})
-bits = [n for f, n in (("avx512f", 512), ("avx", 256)) if codegen.llvm_cpu_has_features(f, target)]
-print(bits[0] if bits else 128)
+found = [f for f in sys.argv[2].split(",") if codegen.llvm_cpu_has_features(f, target)]
+print(",".join(["base", *found]))
 """
 
 
-def _llvm_vector_bits(mcpu: str) -> int | None:
-    """SIMD width of a CPU by name; None if LLVM knows none of that name."""
-    word = _last_word(_ASK_BITS, mcpu)
-    return int(word) if word and word.isdigit() else None
+def _llvm_features(mcpu: str) -> set[str] | None:
+    """The features of a CPU by name; None if LLVM knows none of that name."""
+    wanted = ",".join(("avx", "avx512f", *_FEATURES.values()))
+    word = _last_word(_ASK_FEATURES, mcpu, wanted)
+    return None if word is None else set(word.split(","))
 
 
 def _last_word(script: str, *arguments: str) -> str | None:

@@ -39,6 +39,8 @@ class Target(BaseModel):
         backend: code generator; it decides which layers of a kernel apply.
         mcpu: LLVM's name of the CPU, for ``llvm``.
         mattr: LLVM CPU features to switch on or off (``+neon``).
+        features: what the CPU has beyond its base, as LLVM calls it (``avx512vnni``): instructions
+            that need one of these are used only where it is told.
         mtriple: LLVM target triple, for cross compilation; None is this host.
         threads: cores that candidate and baselines may use alike.
         vector_bits: SIMD width.
@@ -56,6 +58,7 @@ class Target(BaseModel):
     description: str = ""
     mcpu: str | None = None
     mattr: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     mtriple: str | None = None
     threads: int
     vector_bits: int

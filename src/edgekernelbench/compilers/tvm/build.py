@@ -25,13 +25,18 @@ from edgekernelbench.targets.model import Target
 _STACK_BYTES = 1 << 16
 
 
-def tvm_target(target: Target) -> Any:
-    """The TVM target of a profile with the ``llvm`` backend."""
+def tvm_target(target: Target, features: tuple[str, ...] = ()) -> Any:
+    """The TVM target of a profile with the ``llvm`` backend.
+
+    Args:
+        features: what the code certainly uses. LLVM's idea of a CPU may lack what it has, and
+            selecting an instruction that is missing would end the process.
+    """
     spec: dict[str, Any] = {"kind": "llvm", "num-cores": target.threads}
     if target.mcpu:
         spec["mcpu"] = target.mcpu
-    if target.mattr:
-        spec["mattr"] = list(target.mattr)
+    if target.mattr or features:
+        spec["mattr"] = [*target.mattr, *(f"+{feature}" for feature in features)]
     if target.mtriple:
         spec["mtriple"] = target.mtriple
     out = tvm.target.Target(spec)

@@ -13,6 +13,7 @@ from edgekernelbench.lowering import nest
 
 MAX_OPERATIONS = 60_000
 MAX_LANES = 256
+_DOT = {"bytes": 3, "pairs": 10, "words": 20}  # operations of a dot product, per register
 _CALL = {"nofma": 0, "fma": 1}  # operations of a call; others are taken for an expansion
 
 
@@ -40,6 +41,9 @@ def unfolded_operations(body: nest.Stmt, vector_bits: int) -> int:
                 total += copies * _registers(value, lanes, vector_bits)
             case nest.Prefetch():
                 total += copies
+            case nest.Dot(lanes=width, instruction=instruction):
+                registers = -(-width * 32 // vector_bits)
+                total += copies * registers * _DOT[instruction.form]
             case _:
                 pass
     return total

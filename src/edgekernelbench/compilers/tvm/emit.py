@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tvm import ir, tirx
 
-from edgekernelbench.compilers.tvm import scalars
+from edgekernelbench.compilers.tvm import dots, scalars
 from edgekernelbench.compilers.tvm.contraction import FenceSet, accumulation, find_fences
 from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place, Scope
 from edgekernelbench.compilers.tvm.scalars import TExpr
@@ -71,6 +71,8 @@ class FunctionEmitter:
                 place.out.append(tirx.IfThenElse(test, self._block(then), orelse))
             case nest.Prefetch():
                 self._prefetch(statement, place)
+            case nest.Dot():
+                place.out.append(dots.dot(statement, self._scope, place))
             case nest.Alloc(tensor=tensor, scope=scope):
                 place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
 

@@ -11,7 +11,7 @@ from edgekernelbench.ir.surface import TARGET_NAMES
 _EDITS = words.word_set(
     "split tile order reorder fuse accumulate parallel parallelize vectorize vectorise unroll bind"
     " cache_write cache_read compute_at reverse_compute_at rfactor pipeline tensorize simd"
-    " interchange"
+    " interchange scatter"
 )
 _MEMORY_EDITS = words.word_set("prepack prepacked double_buffer align shared local scope")
 _CACHE = "write `memory for cpu { cache T in S.k0 }`: a copy of what S reads of T inside that loop"
@@ -23,7 +23,7 @@ _IN_LOOP = {
     "cache": "cache T in S.k0",
     "prefetch": "prefetch T in S.k0 ahead 4",
 }
-_PIECES = {"parallelize": "parallel", "vectorise": "vectorize", "simd": "vectorize"}
+_PIECES = {"parallelize": "parallel", "vectorise": "vectorize", "simd": "vectorize", "dot": "dot4"}
 
 
 def section_head(place: Place) -> Finding | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from edgekernelbench.ir import surface
@@ -11,10 +11,13 @@ from edgekernelbench.ir.core import Stage, Var
 from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.dots import check_dot
+from edgekernelbench.lowering.directives.scatters import resolve_landing
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.nest import LoopKind
 from edgekernelbench.lowering.options import DEFAULT_UNROLLED, MAX_UNROLLED
 from edgekernelbench.lowering.plan import (
+    Nest,
     Part,
     Piece,
     chunk_count,
@@ -46,7 +49,7 @@ class LoopsResolver:
     hoisted: tuple[str, ...] = ()
     unroll_limit: int = DEFAULT_UNROLLED
 
-    def resolve(self, line: surface.LoopsLine) -> tuple[Piece, ...] | None:
+    def resolve(self, line: surface.LoopsLine) -> Nest | None:
         """The nest, None after diagnostics."""
         before = len(self.report.items)
         if len(line.pieces) > MAX_PIECES:
@@ -58,12 +61,18 @@ class LoopsResolver:
             return None
         self._last_pieces(line, axes)
         steps = self._steps(line, axes, extents)
-        pieces = self._pieces(line, axes, steps)
+        landing = resolve_landing(self.stage, line, axes, self.placed, self.report)
+        loops = [k for k, piece in enumerate(line.pieces) if piece.annotation != "scatter"]
+        line = replace(line, pieces=tuple(line.pieces[k] for k in loops))
+        pieces = self._pieces(line, [axes[k] for k in loops], [steps[k] for k in loops])
         self._labels(line, pieces)
         self._parallel(line, pieces, extents)
         self._vectorize(line, pieces, extents)
+        check_dot(self.stage, line, pieces, self.report)
         self._unroll(line, pieces, extents)
-        return pieces if len(self.report.items) == before else None
+        if len(self.report.items) != before:
+            return None
+        return Nest(pieces) if landing is None else Nest(pieces, *landing)
 
     # ---------------------------------------------------------- axes and steps
     def _axes(self, line: surface.LoopsLine, extents: Mapping[Var, int]) -> list[Var] | None:
@@ -126,8 +135,11 @@ class LoopsResolver:
         reductions = reduce_axes(self.stage)
         parts = []
         for piece, axis, step in zip(line.pieces, axes, steps, strict=True):
-            kind: LoopKind = piece.annotation or "serial"
-            parts.append(Part(axis, step, kind, axis in reductions, piece.label))
+            note = piece.annotation
+            assert note != "scatter"
+            dot = note == "dot4"
+            kind: LoopKind = "serial" if note is None or note == "dot4" else note
+            parts.append(Part(axis, step, kind, axis in reductions, piece.label, dot))
         return name_pieces(parts)
 
     def _labels(self, line: surface.LoopsLine, pieces: tuple[Piece, ...]) -> None:
@@ -188,7 +200,7 @@ class LoopsResolver:
                 ]
                 message = f"`{piece.name}` has further pieces inside"
                 self.report.error(rules.VECTORIZE, message, written.span, help)
-            elif k + 1 < len(pieces):
+            elif k + 1 < len(pieces) and not pieces[k + 1].dot:
                 message = f"`{pieces[-1].name}` is inside the vectorised loop `{piece.name}`"
                 help = [f"move `vectorize {piece.axis.name}` to the end"]
                 self.report.error(rules.VECTORIZE, message, written.span, help)

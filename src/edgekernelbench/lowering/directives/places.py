@@ -35,6 +35,8 @@ def nest_note(plan: StagePlan) -> str:
         mark = "" if piece.kind == "serial" else f"{piece.kind} "
         step = "" if piece.last else f" by {piece.step}"
         words.append(f"{mark}{piece.name}{step}")
+    if plan.scatter is not None:
+        words.insert(plan.scatter.depth, f"scatter {plan.scatter.axis.name}")
     return f"loops of `{plan.stage.name}`: {', '.join(words) or 'none'}"
 
 
@@ -100,6 +102,11 @@ def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | Non
     depth = find_loop(place.target, place.loop, place.span, target, report)
     names = [piece.name for piece in target.pieces]
     if depth is None:
+        return None
+    if target.scatter is not None:
+        message = f"`{place.target}` is a scatter: nothing is computed or copied in its loops"
+        help = [f"leave `{place.stage}` unplaced", f"or drop `scatter {target.scatter.axis.name}`"]
+        report.error(rules.NO_TARGET, message, place.span, help, [nest_note(target)])
         return None
     if target.pieces[depth].kind == "vectorize":
         outer = names[depth - 1] if depth else None

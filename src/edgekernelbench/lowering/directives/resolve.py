@@ -19,7 +19,7 @@ from edgekernelbench.lowering.expr.rewrite import Names
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.options import Options
 from edgekernelbench.lowering.passes.inline import refusal
-from edgekernelbench.lowering.plan import Layout, Piece
+from edgekernelbench.lowering.plan import Layout, Nest
 from edgekernelbench.targets.model import Target
 
 
@@ -144,10 +144,11 @@ class _Reader:
                 message = f"`{name}` is inlined: it has no nest of its own"
                 span = self.lines.loops[name].span
                 self.report.error(rules.REPEATED, message, span, ["drop one of the two lines"])
-        for place in self.lines.places.values():
+        for place in list(self.lines.places.values()):
             if place.target in self.lines.inlined:
                 message = f"`{place.target}` is inlined: it has no loop to place `{place.stage}` in"
                 self.report.error(rules.NO_TARGET, message, place.span, ["drop one of the lines"])
+                del self.lines.places[place.stage]
         for wish in self.lines.wishes:
             for name in {wish.stage, wish.tensor} & self.lines.inlined.keys():
                 message = f"`{name}` is inlined: there is nothing to fetch ahead"
@@ -203,9 +204,9 @@ class _Reader:
 
 def resolve_nests(
     lines: ScheduleLines, graph: Graph, numbers: Numbers, report: Report, options: Options
-) -> dict[str, tuple[Piece, ...]]:
+) -> dict[str, Nest]:
     """The nests of the stages that have a `loops` line."""
-    out: dict[str, tuple[Piece, ...]] = {}
+    out: dict[str, Nest] = {}
     for name, line in lines.loops.items():
         if name not in graph.places:
             continue
@@ -213,9 +214,9 @@ def resolve_nests(
         hoisted = tuple(hoisted_names(graph, name))
         placed, limit = name in lines.places, options.unroll_limit
         resolver = LoopsResolver(stage, numbers, report, placed, hoisted, limit)
-        pieces = resolver.resolve(line)
-        if pieces is not None:
-            out[name] = pieces
+        nest = resolver.resolve(line)
+        if nest is not None:
+            out[name] = nest
     return out
 
 

@@ -20,6 +20,7 @@ from edgekernelbench.lowering.emit.boxes import Box, Span, whole
 from edgekernelbench.lowering.emit.combine import start
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
+from edgekernelbench.lowering.emit.dots import DotLanes
 from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
 from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.simd import LaneLoops
@@ -175,11 +176,12 @@ class ReductionEmitter:
         return tuple(box[v].base if v in box else core.VarRef(v) for v in self.plan.stage.lhs)
 
     def _start(self, updater: Updater, tile: Tile | None, box: Box) -> list[Stmt]:
+        lets, first = self._first(box)
         if tile is None:
-            return [Store(*updater.target(box, None), start_value(self._reduce))]
+            return [*lets, Store(*updater.target(box, None), first)]
         lane_var = self.ctx.loop_var("l", 0, tile.lanes - 1) if tile.lanes > 1 else None
         where = tile.where(box, None if lane_var is None else core.VarRef(lane_var))
-        out: list[Stmt] = [Store(tile.value, where, start_value(self._reduce))]
+        out: list[Stmt] = [*lets, Store(tile.value, where, first)]
         if self._reduce.combiner is not None:
             out = start(self._reduce.combiner, tile.parts, where)
         if tile.position is not None:
@@ -187,6 +189,18 @@ class ReductionEmitter:
         if lane_var is None:
             return out
         return [self.ctx.loop(lane_var, tile.lanes, "vectorize", out)]
+
+    def _first(self, box: Box) -> tuple[list[Stmt], Expr]:
+        """What an accumulator starts from; of several chunks one takes what the sum begins with."""
+        identity = start_value(self._reduce)
+        if self._reduce.start is None:
+            return [], identity
+        lets, value = self.ctx.value(self._reduce.start, {a: s.base for a, s in box.items()})
+        if self.chunk is None:
+            return lets, value
+        begins = core.Binary("eq", self.chunk.index, int_const(0), DType.BOOL)
+        value = core.Select(begins, value, identity, value.dtype)
+        return lets, self.ctx.simple(value)
 
     def _finish(self, updater: Updater, tile: Tile, box: Box) -> list[Stmt]:
         """Folds the lanes and hands the result on, unless the tile itself is the storage."""
@@ -224,6 +238,11 @@ class ReductionEmitter:
         plan, first = self.plan, self.plan.first_reduction
         if tile is not None and is_simd(plan):
             return self._simd_updates(box, updater, tile)
+        if plan.dot is not None:
+            dots = DotLanes(self.ctx, plan, updater)
+            walker = self._walker(plan.pieces[first:], dots.single, tile)
+            walker.vector = dots.vector
+            return walker.walk(0, box)
         walker = self._walker(plan.pieces[first:], updater.update, tile)
         return walker.walk(0, box)
 

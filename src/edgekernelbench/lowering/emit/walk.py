@@ -25,6 +25,9 @@ Hook = Callable[[int, Box, Callable[[], list[Stmt]]], list[Stmt]]
 Fetch = Callable[[int, Box, Var, Expr], list[Stmt]]
 """Statements at the head of loop ``k``: (k, box there, its variable, the last value of that)."""
 
+Vector = Callable[[Box], list[Stmt] | None]
+"""Statements for all lanes of a vectorised axis at once; None: a loop over the lanes is wanted."""
+
 Cuts = Callable[[Var, Box], list[tuple[int, int]]]
 """Where a loop over an axis is cut so that conditions are decided: (start, count) parts."""
 
@@ -52,6 +55,7 @@ class Walker:
         ragged: bounds of reduction axes whose range is not constant.
         lanes: SIMD lanes to use for a vectorised piece.
         unrolled: unroll short plain loops (their results stay in registers then).
+        vector: what stands in place of a loop over lanes.
         first: number of the first piece within the stage's whole nest, for ``hook``.
     """
 
@@ -66,6 +70,7 @@ class Walker:
     ragged: Mapping[Var, tuple[Expr, Expr]] = field(default_factory=dict)
     unrolled: bool = False
     keep_vectors: bool = False
+    vector: Vector | None = None
     first: int = 0
 
     def walk(self, k: int, box: Box) -> list[Stmt]:
@@ -266,10 +271,15 @@ class Walker:
         if count > 1:
             outer = self.ctx.loop_var(f"{piece.name}_v", 0, count - 1)
             base = plus(base, core.VarRef(outer), width)
-        if width > 1:
+        whole: list[Stmt] | None = None
+        if width > 1 and self.vector is not None:
+            whole = self.vector(self._part(box, piece, base, width))
+        if whole is not None:
+            body: list[Stmt] = whole
+        elif width > 1:
             lane = self.ctx.loop_var(f"{piece.name}_l", 0, width - 1)
             leaf = self.leaf(self._part(box, piece, plus(base, core.VarRef(lane)), 1), width)
-            body: list[Stmt] = [self.ctx.loop(lane, width, "vectorize", leaf)] if leaf else []
+            body = [self.ctx.loop(lane, width, "vectorize", leaf)] if leaf else []
         else:
             body = self.leaf(self._part(box, piece, base, 1), 1)
         if outer is None or not body:

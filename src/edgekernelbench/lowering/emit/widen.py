@@ -35,7 +35,9 @@ def widened(ctx: Context, plan: StagePlan, box: Box, fixed: bool) -> Box:
     width = _better(ctx, extent)
     if width == extent or base is None:
         return box
-    for start in (base, base - (width - extent)):
+    # Vectors of quads keep to the tiles of a layout: those do not begin earlier.
+    starts = (base,) if plan.dot is not None else (base, base - (width - extent))
+    for start in starts:
         span = Span(int_const(start), width)
         if start >= 0 and _Reads(ctx, plan, {**box, lane.axis: span}, lane.axis).are_vectors():
             return {**box, lane.axis: span}
@@ -66,7 +68,8 @@ class _Reads:
         values = self._values()
         probe = values[self.lane]
         assert isinstance(probe, core.VarRef)
-        for expr in self.plan.exprs:
+        start = None if self.plan.reduce is None else self.plan.reduce.start
+        for expr in (*self.plan.exprs, *(() if start is None else (start,))):
             for node in core.walk(expr):
                 if isinstance(node, core.Load) and not self._fits(node, values, probe.var):
                     return False
@@ -92,7 +95,7 @@ class _Reads:
             low, high = self.ctx.range_of(index)
             if low < 0 or high >= size:
                 return False
-            if probe not in free_vars(index):
+            if probe not in free_vars(index) or self.plan.dot is not None:
                 continue
             last = dim == len(where) - 1
             if not last or linear(index).terms.get(core.VarRef(probe)) != 1:

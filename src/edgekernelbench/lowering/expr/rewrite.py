@@ -45,8 +45,10 @@ def map_children(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
                 core.ReduceAxis(a.var, fn(a.lo), fn(a.hi), a.extent, a.span) for a in expr.axes
             )
             where = None if expr.where is None else fn(expr.where)
+            start = None if expr.start is None else fn(expr.start)
             more = tuple(fn(item) for item in expr.more)
-            return replace(expr, axes=axes, where=where, body=fn(expr.body), more=more)
+            body = fn(expr.body)
+            return replace(expr, axes=axes, where=where, start=start, body=body, more=more)
         case _:
             return expr
 

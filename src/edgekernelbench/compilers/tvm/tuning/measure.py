@@ -92,7 +92,8 @@ def export(module: Any, target: Any, library: Path) -> None:
 
     from edgekernelbench.compilers.tvm.build import link
 
-    link(tvm.tirx.build(module, target), library)
+    triple = target.attrs.get("mtriple")
+    link(tvm.tirx.build(module, target), library, None if triple is None else str(triple))
 
 
 def _export(module: Any, target: Any, library: Path, _say: Say) -> None:

@@ -1,0 +1,1 @@
+"""Integer dot products: which instruction takes which bytes, and the program made to fit it."""

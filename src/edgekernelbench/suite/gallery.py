@@ -1,0 +1,136 @@
+"""The gallery: hand-written kernels with a page each, and which of them to show with a task.
+
+In a clone the files are ``gallery/`` and ``docs/gallery/``; a wheel carries copies beside the
+suite's tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import MappingProxyType
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.suite.load import load_suite
+from edgekernelbench.suite.model import Definition, Workload
+from edgekernelbench.suite.source import reference_source
+
+KIN: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "activation": ("normalization",),
+        "cnn_model": ("conv_block", "conv2d"),
+        "elementwise": ("normalization",),
+        "graph": ("recommendation",),
+        "image": ("depthwise_conv", "pooling", "resample"),
+        "llm_model": ("transformer_model",),
+        "mlp_model": ("matmul",),
+        "recurrent_model": ("recurrent",),
+        "reduction": ("normalization",),
+        "robotics": ("linear_algebra",),
+        "transformer_mlp": ("matmul",),
+    }
+)
+"""Families that the gallery has no kernel of, and those whose decisions are most like theirs."""
+
+_WORD = re.compile(r"[a-z][a-z]+|[a-z]+\d+[a-z]?")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A kernel of the gallery, named after its workload; texts are read when asked for."""
+
+    workload: Workload
+    kernel_file: Traversable
+    page_file: Traversable
+
+    @property
+    def kernel(self) -> str:
+        """The text of the kernel, all layers."""
+        return self.kernel_file.read_text(encoding="utf-8")
+
+    @property
+    def page(self) -> str:
+        """Markdown: what is computed, and why each layer is as it is."""
+        return self.page_file.read_text(encoding="utf-8")
+
+
+@cache
+def load_gallery() -> Mapping[str, Example]:
+    """All examples by workload, in the order of ``ids.txt``.
+
+    Raises:
+        UsageError: the files are in neither place, or name a workload that the suite lacks.
+    """
+    kernels, pages = _folders()
+    found: dict[str, Example] = {}
+    for line in (kernels / "ids.txt").read_text(encoding="utf-8").splitlines():
+        id = line.partition("#")[0].strip()
+        if not id:
+            continue
+        workload = load_suite().workloads.get(id)
+        if workload is None:
+            raise UsageError(f"gallery: no workload {id!r}", "put that line of ids.txt right")
+        found[id] = Example(workload, kernels / f"{id}.ekir", pages / f"{id}.md")
+    return MappingProxyType(found)
+
+
+def shown_for(workload: Workload) -> Example:
+    """The example that an author of a kernel for ``workload`` learns most from.
+
+    It is never of the task's own pattern and never held out. The same family comes first, then one
+    of `KIN`, then the nearest level, then the largest share of words that both references use.
+
+    Raises:
+        UsageError: see `load_gallery`.
+    """
+    words = _words(workload.definition)
+
+    kin = KIN.get(workload.family, ())
+
+    def merit(example: Example) -> tuple[bool, bool, int, float]:
+        other = example.workload
+        theirs = _gallery_words()[other.id]
+        shared = len(words & theirs) / len(words | theirs)
+        distance = abs(other.level - workload.level)
+        return other.family == workload.family, other.family in kin, -distance, shared
+
+    others = [
+        example
+        for example in load_gallery().values()
+        if example.workload.pattern != workload.pattern and not example.workload.heldout
+    ]
+    return max(others, key=merit)
+
+
+def _folders() -> tuple[Traversable, Traversable]:
+    """Of kernels and of pages: the wheel's copies, else those of the clone around this file."""
+    packaged = resources.files("edgekernelbench.suite") / "data" / "gallery"
+    root = Path(__file__).parents[3]
+    places = ((packaged / "kernels", packaged / "pages"), (root / "gallery", root / "docs/gallery"))
+    for kernels, pages in places:
+        if (kernels / "ids.txt").is_file():
+            return kernels, pages
+    raise UsageError(
+        f"the gallery's files are in neither {packaged} nor {root / 'gallery'}",
+        "install edgekernelbench from a wheel, or work in a full clone",
+    )
+
+
+@cache
+def _gallery_words() -> Mapping[str, frozenset[str]]:
+    return {id: _words(example.workload.definition) for id, example in load_gallery().items()}
+
+
+def _words(definition: Definition) -> frozenset[str]:
+    """Of the name, the formula and the reference, in lower case, of two letters or more."""
+    parts = (
+        definition.id.replace("_", " "),
+        definition.formula,
+        reference_source(definition.pattern).replace("_", " "),
+    )
+    return frozenset(_WORD.findall(" ".join(parts).lower()))
