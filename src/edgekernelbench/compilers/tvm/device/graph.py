@@ -79,7 +79,8 @@ def _scheduled(graph: Graph, called: Iterable[str], target: Target) -> Any:
     rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
     try:
         with split.tvm_target(target):
-            return dlight.ApplyDefaultSchedule(*rules)(tvm.IRModule(parts))
+            schedule: Any = dlight.ApplyDefaultSchedule(*rules)
+            return schedule(tvm.IRModule(parts))
     except Exception as error:  # its exceptions have no common base
         raise Refused(f"DLight: {last_line(error)}") from error
 
