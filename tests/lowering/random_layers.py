@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from edgekernelbench.ir import surface
-from edgekernelbench.ir.core import Program, Reduce, Stage
+from edgekernelbench.ir.core import Program, Reduce, Stage, VarRef
 from edgekernelbench.ir.surface import LayoutLine, LoopsLine, Name, Num, Piece, PlaceLine, Ref
+from edgekernelbench.lowering.dots import product
 from edgekernelbench.lowering.graph import Graph, build_graph
 from edgekernelbench.lowering.normalize import normalize
 from edgekernelbench.lowering.passes.inline import refusal
@@ -45,8 +47,11 @@ def random_layers(
     if loose and rng.random() < 0.3:
         lines.append(surface.InlineLine((Ref(rng.choice(loose)),)))
     rng.shuffle(lines)
-    layouts = _random_layouts(program, graph, rng)
-    return surface.ScheduleLayer("cpu", tuple(lines)), surface.MemoryLayer("cpu", layouts)
+    layouts = {line.tensor.name: line for line in _random_layouts(program, graph, rng)}
+    layouts |= {line.tensor.name: line for line in _quads(graph, nests, rng)}
+    return surface.ScheduleLayer("cpu", tuple(lines)), surface.MemoryLayer(
+        "cpu", tuple(layouts.values())
+    )
 
 
 def _choose_places(graph: Graph, rng: random.Random) -> dict[str, str]:
@@ -96,7 +101,47 @@ def random_nest(stage: Stage, rng: random.Random, placed: bool) -> list[Piece]:
     if reductions and rng.random() < 0.25:  # outermost, so that it may be parallel
         pool.insert(0, pool.pop(rng.choice(reductions)))
     nest = _annotated(_in_order(pool), kinds, rng, placed, _ragged(stage))
-    return _landing(stage, nest, kinds, rng)
+    return _dotted(stage, _landing(stage, nest, kinds, rng), rng)
+
+
+def _dotted(stage: Stage, nest: list[Piece], rng: random.Random) -> list[Piece]:
+    """Most products of bytes by fours, seldom another stage."""
+    if rng.random() < (0.99 if product.refusal(stage) is not None else 0.2):
+        return nest
+    own = [axis.var.name for axis in stage.axes]
+    inner = [name for name, extent, reduction in _axes(stage) if reduction and extent >= 4]
+    if not own or not inner:
+        return nest
+    lane, axis = own[-1] if rng.random() < 0.9 else rng.choice(own), rng.choice(inner)
+    rest = [p for p in nest if p.axis != axis and (p.axis != lane or p.step is not None)]
+    rest = [replace(p, annotation=None) if p.annotation == "vectorize" else p for p in rest]
+    step = Num(4 if rng.random() < 0.99 else 8)
+    threads = sum(piece.annotation == "parallel" for piece in rest)
+    rest.insert(rng.randint(threads, len(rest)), Piece(None, axis, step))
+    return [*rest, Piece("vectorize", lane, None), Piece("dot4", axis, None)]
+
+
+def _quads(graph: Graph, nests: dict[str, list[Piece]], rng: random.Random) -> list[LayoutLine]:
+    """Layouts that dot products want of what moves along their lanes."""
+    out: dict[str, LayoutLine] = {}
+    for name, nest in nests.items():
+        reduce = graph.stage(name).expr
+        found = product.factors(reduce) if isinstance(reduce, Reduce) else None
+        if found is None or nest[-1].annotation != "dot4":
+            continue
+        lane, axis = nest[-2].axis, nest[-1].axis
+        for load in (side.load for side in found):
+            dims = [i.var.name if isinstance(i, VarRef) else "" for i in load.indices]
+            if not {lane, axis} <= set(dims) or not all(dims) or load.tensor.kind == "output":
+                continue
+            tile = Num(rng.choice([2, 4, 8, 16]))
+            rest: list[surface.Expr] = [Name(d) for d in dims if d not in (lane, axis)]
+            cut = [(lane, tile), (axis, Num(4))]
+            outer = [surface.Binary("//", Name(d), n) for d, n in cut]
+            inner = [surface.Binary("%", Name(d), n) for d, n in cut]
+            target = (outer[0], *rest, outer[1], *inner)
+            out[load.tensor.name] = LayoutLine(Ref(load.tensor.name), tuple(dims), target)
+    return list(out.values())
 
 
 def _landing(
@@ -165,7 +210,7 @@ def _loop_names(stage: Stage, nest: list[Piece] | None) -> list[str]:
     counts: dict[str, int] = {}
     out = []
     for piece in nest[:-1] if nest[-1].annotation == "vectorize" else nest:
-        if piece.annotation == "scatter":
+        if piece.annotation in ("scatter", "dot4"):
             continue
         several = sum(p.axis == piece.axis for p in nest) > 1
         rank = counts.get(piece.axis, 0)

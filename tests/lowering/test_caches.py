@@ -8,7 +8,6 @@ import random
 
 import pytest
 
-from edgekernelbench.compilers.tvm.contraction import statements
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.edit import with_layers
@@ -27,6 +26,7 @@ from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.graph import build_graph
 from edgekernelbench.lowering.lower import lower
+from edgekernelbench.lowering.nest import statements
 from edgekernelbench.lowering.normalize import normalize
 from tests.ir.combiner_cases import CASES
 

@@ -51,17 +51,9 @@ def product(m: int, n: int, k: int, a: str, b: str, const: str = "const ") -> st
 
 def dots(module: nest.Module | None) -> Iterator[nest.Dot]:
     assert module is not None
-    stack: list[nest.Stmt] = [module.main.body]
-    while stack:
-        statement = stack.pop()
+    for statement in nest.statements(module.main.body):
         if isinstance(statement, nest.Dot):
             yield statement
-        if isinstance(statement, nest.Seq):
-            stack += statement.body
-        if isinstance(statement, nest.For):
-            stack.append(statement.body)
-        if isinstance(statement, nest.If):
-            stack += [s for s in (statement.then, statement.other) if s is not None]
 
 
 def names(module: nest.Module | None) -> set[str]:

@@ -17,6 +17,8 @@ from .random_layers import random_layers
 from .support import TARGET, check, load_text
 
 SEEDS = range(40)
+VNNI = TARGET.model_copy(update={"features": ("avx512vnni", "avx512vl")})
+NEON = TARGET.model_copy(update={"features": ("dotprod",), "vector_bits": 128})
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -28,13 +30,14 @@ def test_random_layers_keep_the_results(name, monkeypatch):
         rng = random.Random(f"{name} {seed}")
         schedule, memory = random_layers(program, rng)
         layered = with_layers(kernel, (schedule,), (memory,))
-        result = lower(layered, program, TARGET)
+        target = (TARGET, VNNI, NEON)[seed % 3]
+        result = lower(layered, program, target)
         if result.module is None:
             assert result.diagnostics, print_kernel(layered)
             assert all(d.rule.code[:2] in ("E4", "E5") for d in result.diagnostics)
             continue
         try:
-            check(layered, program, seed=seed)
+            check(layered, program, target, seed)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{print_kernel(layered)}") from error
         accepted += 1

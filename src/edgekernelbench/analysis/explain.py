@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
 from edgekernelbench.ir.core import Program
+from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.facts import function_facts
 from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
@@ -35,6 +38,8 @@ class Explanation(BaseModel):
         flops: operations of one call; a multiply-add counts 2.
         least_us: bound by operations and by memory traffic, at the measured peaks; None where
             the target's peaks were not measured.
+        instructions: what the dot products of the nest are done with, ``name x lanes``, the most
+            frequent in the text first.
         bound: which of the two is larger: ``compute`` or ``memory``.
     """
 
@@ -51,6 +56,7 @@ class Explanation(BaseModel):
     workspace_bytes: int
     memory_limit_bytes: int
     operations_per_byte: float
+    instructions: tuple[str, ...] = ()
     least_compute_us: float | None = None
     least_memory_us: float | None = None
     bound: str | None = None
@@ -84,7 +90,14 @@ def explain(program: Program, module: Module, target: Target, peaks: Peaks | Non
         workspace_bytes=module.workspace_bytes,
         memory_limit_bytes=target.memory_bytes,
         operations_per_byte=flops / max(1, io),
+        instructions=_instructions(module.main.body),
         least_compute_us=compute_us,
         least_memory_us=memory_us,
         bound=bound,
     )
+
+
+def _instructions(body: nest.Stmt) -> tuple[str, ...]:
+    dots = (s for s in nest.statements(body) if isinstance(s, nest.Dot))
+    found = Counter(f"{dot.instruction.name} x {dot.lanes}" for dot in dots)
+    return tuple(name for name, _ in found.most_common())

@@ -150,6 +150,8 @@ def _print(result: Explanation) -> None:
         )
     out.print(table)
     out.print(f"operations      {quantity(result.flops, 'op')}")
+    if result.instructions:
+        out.print(f"dot products    {', '.join(result.instructions)}")
     out.print(f"in and out      {quantity(result.io_bytes, 'B')}")
     out.print(f"footprint       {quantity(result.footprint_bytes, 'B')}")
     out.print(f"workspace       {quantity(result.workspace_bytes, 'B')}")

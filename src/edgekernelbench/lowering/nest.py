@@ -15,6 +15,7 @@ other signed arithmetic may overflow only where its result is not used.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -175,3 +176,20 @@ class Module:
     workspace_bytes: int
     nest: str
     options: Options = Options()
+
+
+def statements(body: Stmt) -> Iterator[Stmt]:
+    """The statement and all statements below it, outer before inner."""
+    stack: list[Stmt] = [body]
+    while stack:
+        top = stack.pop()
+        yield top
+        match top:
+            case For():
+                stack.append(top.body)
+            case Seq():
+                stack.extend(reversed(top.body))
+            case If():
+                stack.extend(s for s in (top.other, top.then) if s is not None)
+            case _:
+                pass

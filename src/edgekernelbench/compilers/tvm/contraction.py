@@ -9,7 +9,6 @@ to integer are kept apart, except those that a reduction accumulates (``acc = ac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -29,23 +28,6 @@ class FenceSet:
 
     def covers_let(self, let: nest.LetValue) -> bool:
         return let.var.uid in self.lets
-
-
-def statements(body: nest.Stmt) -> Iterator[nest.Stmt]:
-    """The statement and all statements below it, outer before inner."""
-    stack: list[nest.Stmt] = [body]
-    while stack:
-        top = stack.pop()
-        yield top
-        match top:
-            case nest.For():
-                stack.append(top.body)
-            case nest.Seq():
-                stack.extend(reversed(top.body))
-            case nest.If():
-                stack.extend(s for s in (top.other, top.then) if s is not None)
-            case _:
-                pass
 
 
 def becomes_integer(node: core.Expr) -> TypeGuard[core.Cast]:
@@ -70,7 +52,7 @@ def find_fences(functions: tuple[nest.Function, ...]) -> FenceSet:
     lets: dict[int, core.Expr] = {}
     pending: list[core.Expr] = []
     for function in functions:
-        for statement in statements(function.body):
+        for statement in nest.statements(function.body):
             match statement:
                 case nest.Store(tensor=tensor, value=value):
                     stores.setdefault(tensor.name, []).append(value)

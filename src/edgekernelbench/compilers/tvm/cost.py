@@ -80,10 +80,8 @@ def check_size(module: nest.Module, vector_bits: int) -> tuple[Diagnostic, ...]:
 
 
 def _wide_vectors(body: nest.Stmt) -> list[Diagnostic]:
-    from edgekernelbench.compilers.tvm.contraction import statements
-
     out: list[Diagnostic] = []
-    for loop in statements(body):
+    for loop in nest.statements(body):
         if not isinstance(loop, nest.For) or loop.kind != "vectorize":
             continue
         if isinstance(loop.extent, core.Const) and int(loop.extent.value) > MAX_LANES:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from tvm import tirx
 
 from edgekernelbench.compilers.tvm import scalars
-from edgekernelbench.compilers.tvm.contraction import statements
 from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place, Scope
 from edgekernelbench.compilers.tvm.scalars import TExpr
 from edgekernelbench.ir import core
@@ -24,7 +23,7 @@ _BYTES = 4
 
 def required_features(functions: Iterable[nest.Function]) -> tuple[str, ...]:
     """The CPU features that the dot products of some functions take."""
-    found = (s for f in functions for s in statements(f.body) if isinstance(s, nest.Dot))
+    found = (s for f in functions for s in nest.statements(f.body) if isinstance(s, nest.Dot))
     return tuple(sorted({feature for dot in found for feature in dot.instruction.needs}))
 
 

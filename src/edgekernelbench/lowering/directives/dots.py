@@ -60,6 +60,7 @@ def _check_product(stage: Stage, piece: Piece, written: surface.Piece, report: R
     if reason is not None:
         help = [
             "write `sum[k: K](A[i, k] * W[k, j])` of s8 or u8 tensors: the sum is an s32",
+            "a stage of bytes is `T: s8[i: M, k: K] = s8(..)`",
             "a zero point goes outside: `acc[i, j] - z * s[j]` with `s[j: N] = sum[k: K](W[k, j])`",
         ]
         report.error(rules.DOT_PRODUCT, reason, written.span, help)

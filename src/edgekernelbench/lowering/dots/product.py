@@ -88,7 +88,17 @@ def refusal(stage: Stage) -> str | None:
         return None
     if reduce.dtype is not DType.S32:
         return f"`{name}` sums in {reduce.dtype.value}"
+    wide = _wide(reduce.body)
+    if wide is not None:
+        return f"`{name}` multiplies `{wide.name}`, stored as {wide.dtype.value}"
     return f"what `{name}` sums is no product of two bytes read from tensors"
+
+
+def _wide(body: Expr) -> core.Tensor | None:
+    """A factor of a product that is read from a tensor, but no byte."""
+    sides = (body.left, body.right) if isinstance(body, core.Binary) and body.op == "mul" else ()
+    read = (side.tensor for side in sides if isinstance(side, core.Load))
+    return next((tensor for tensor in read if tensor.dtype not in BYTES), None)
 
 
 def sides(found: Factors, lane: Var) -> tuple[Factor, Factor | None]:
