@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,15 @@ from tvm import tirx
 
 from edgekernelbench.compilers.launch import LaunchPlan, calls, count_launches
 from edgekernelbench.compilers.tvm.device import build, split
-from edgekernelbench.compilers.tvm.device.opencl import DeviceProgram, OpenClCall
+from edgekernelbench.compilers.tvm.device.opencl import (
+    DeviceMissing,
+    DeviceProgram,
+    OpenClCall,
+    open_device,
+    span_and_kernels,
+)
 from edgekernelbench.ir.diagnostics import Diagnostic
+from edgekernelbench.targets.device import DeviceChoice
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.registry import find_target
 from tests.compilers.device import modules
@@ -133,3 +141,26 @@ def test_code_is_generated_without_a_device(target: Target, tmp_path: Path) -> N
     code = built(CASES["element_wise"], elsewhere, tmp_path)
     assert "__kernel void main_kernel" in code.source
     assert (tmp_path / build.SOURCE).read_text() == code.source
+
+
+def events(*intervals: tuple[int, int]) -> list[Any]:
+    return [SimpleNamespace(profile=SimpleNamespace(start=a, end=b)) for a, b in intervals]
+
+
+def test_gaps_between_kernels_count() -> None:
+    assert span_and_kernels(events((100, 150), (170, 200)), 1) == (100, 80)
+    # A clock that ticks in microseconds: neighbours seem to overlap.
+    assert span_and_kernels(events((1000, 3000), (2000, 4000)), 1000) == (3000, 3000)
+
+
+@pytest.mark.parametrize(
+    "intervals", [[(0, 5)], [(100, 90)], [(100, 200), (120, 210)], [(100, 200), (90, 110)]]
+)
+def test_times_that_cannot_be(intervals: list[tuple[int, int]]) -> None:
+    with pytest.raises(RuntimeError, match="times that cannot be"):
+        span_and_kernels(events(*intervals), 1)
+
+
+def test_a_device_that_is_gone() -> None:
+    with pytest.raises(DeviceMissing, match="'nothing' of 'nobody' is not there"):
+        open_device(DeviceChoice(platform="nobody", name="nothing"))

@@ -188,7 +188,8 @@ class DeviceProgram:
             gate.set_status(complete)
         self.finish()
         host = clock() - began
-        spans = [_times(of_call) for of_call in events if of_call]
+        tick = self.device.profiling_timer_resolution
+        spans = [span_and_kernels(of_call, tick) for of_call in events if of_call]
         return DeviceTimes(sum(s for s, _ in spans), sum(k for _, k in spans), host)
 
     def _enqueue(self, launch: Prepared, wait_for: list[Any] | None) -> Any:
@@ -211,14 +212,23 @@ class Prepared:
     kept: tuple[Any, ...] = ()  # buffers that it is given: a kernel does not hold them
 
 
-def _times(events: Sequence[Any]) -> tuple[int, int]:
-    """Nanoseconds from the first start to the last end, and of the kernels alone."""
+def span_and_kernels(events: Sequence[Any], tick: int) -> tuple[int, int]:
+    """Nanoseconds from the first start to the last end, and of the kernels alone.
+
+    Args:
+        events: of launches that ran one after another.
+        tick: resolution of the clock: by so much neighbours may seem to overlap.
+
+    Raises:
+        RuntimeError: the times cannot be.
+    """
     intervals = [(e.profile.start, e.profile.end) for e in events]
-    first, last = intervals[0][0], intervals[-1][1]
+    span = intervals[-1][1] - intervals[0][0]
     kernels = sum(end - start for start, end in intervals)
-    if first <= 0 or any(end < start for start, end in intervals) or kernels > last - first:
+    backwards = any(end < start for start, end in intervals)
+    if intervals[0][0] <= 0 or backwards or kernels > span + tick * len(intervals):
         raise RuntimeError("the device's profiling clock gives times that cannot be")
-    return last - first, kernels
+    return span, min(kernels, span)
 
 
 # ---------------------------------------------------------------- arrays of a call
