@@ -115,6 +115,7 @@ _amounts = st.one_of(
 )
 schedule_lines = st.one_of(
     st.builds(s.LoopsLine, refs, _some(_pieces, 1)),
+    st.builds(s.WaveLine, refs, _some(_pieces, 1)),
     st.builds(s.PlaceLine, _some(refs, 1), refs, names),
     st.builds(s.InlineLine, _some(refs, 1)),
     st.builds(s.OptionLine, names, _amounts),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
 from edgekernelbench.ir.core import Program
 from edgekernelbench.lowering import nest
-from edgekernelbench.lowering.facts import function_facts
+from edgekernelbench.lowering.facts import Facts, function_facts
 from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks
@@ -68,12 +68,13 @@ def explain(program: Program, module: Module, target: Target, peaks: Peaks | Non
     Args:
         peaks: of the target, to place the kernel on its roofline; None leaves that out.
     """
-    flops = function_facts(module.main).flops
+    facts = function_facts(module.main)
     io = sum(tensor.bytes for tensor in (*program.inputs, *program.outputs))
     levels = level_traffic(module.main, target.cache_bytes)
     compute_us = memory_us = bound = None
-    if peaks is not None:
-        compute_us = 1e6 * flops / peaks.flops_f32
+    seconds = None if peaks is None else _arithmetic_seconds(facts, peaks)
+    if peaks is not None and seconds is not None:
+        compute_us = 1e6 * seconds
         outer = levels[-1].bytes if levels else footprint_bytes(module.main)
         resident = footprint_bytes(module.main)
         memory_us = 1e6 * outer / peaks.bytes_per_s(int(resident))
@@ -82,19 +83,28 @@ def explain(program: Program, module: Module, target: Target, peaks: Peaks | Non
         kernel=program.name,
         target=target.name,
         nest=module.nest,
-        flops=flops,
+        flops=facts.flops,
         io_bytes=io,
         footprint_bytes=footprint_bytes(module.main),
         levels=tuple(Level(name=v.name, capacity=v.capacity, bytes=v.bytes) for v in levels),
         packed_bytes=sum(tensor.bytes for tensor in module.packed),
         workspace_bytes=module.workspace_bytes,
         memory_limit_bytes=target.memory_bytes,
-        operations_per_byte=flops / max(1, io),
+        operations_per_byte=facts.flops / max(1, io),
         instructions=_instructions(module.main.body),
         least_compute_us=compute_us,
         least_memory_us=memory_us,
         bound=bound,
     )
+
+
+def _arithmetic_seconds(facts: Facts, peaks: Peaks) -> float | None:
+    """What the operations take at the peaks; None where the peak of one kind was not measured."""
+    if not facts.dots:
+        return facts.flops / peaks.flops_f32
+    if peaks.ops_bytes is None:
+        return None
+    return (facts.flops - facts.dots) / peaks.flops_f32 + facts.dots / peaks.ops_bytes
 
 
 def _instructions(body: nest.Stmt) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Measures the peaks of a target with kernels written in the IR, through the evaluator itself.
 
-Operations: register-tiled f32 matrix products. Bandwidth: a triad and a sum at working sets from
-the first cache to memory. Each counts with its best sample, and the best of all measurements on
-the same processor, so that other work on the machine does not lower a roof that results are held
-against.
+Operations: register-tiled matrix products of f32, and of bytes. Bandwidth: a triad and a sum at
+working sets from the first cache to memory. Each counts with its best sample, and the best of all
+measurements on the same processor, so that other work on the machine does not lower a roof that
+results are held against.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from edgekernelbench.evaluator.evaluator import Evaluator
 
 METHOD = (
-    "best sample of kernels in the IR: register-tiled f32 matrix products; triad and sum, bytes "
-    "read and written once each"
+    "best sample of kernels in the IR: register-tiled matrix products of f32, and of u8 by s8; "
+    "triad and sum, bytes read and written once each"
 )
 
 _SIDE = 256
@@ -109,6 +109,48 @@ class Product(_PeakTask):
         return {"C": inputs["A"].astype(np.float64) @ inputs["B"].astype(np.float64)}
 
 
+class ByteProduct(_PeakTask):
+    """``C = A B`` of u8 by s8, with the dot products that the target has."""
+
+    dtype = "s8"
+    tolerance = "int_exact"
+    flops = 2 * _SIDE**3
+    terms = _SIDE
+    sizes: Mapping[str, int | float] = {"N": _SIDE}
+    input_specs = (
+        TensorSpec(name="A", dtype=DType.U8, shape=(_SIDE, _SIDE)),
+        TensorSpec(name="B", dtype=DType.S8, shape=(_SIDE, _SIDE)),
+    )
+    output_specs = (TensorSpec(name="C", dtype=DType.S32, shape=(_SIDE, _SIDE)),)
+
+    def header(self) -> str:
+        return f"kernel product[N={_SIDE}](A: u8[N, N], B: s8[N, N]) -> (C: s32[N, N])"
+
+    def kernel(self, rows: int, columns: int) -> str:
+        return f"""{self.header()} {{
+  compute {{ C[i, j] = sum[k: N](A[i, k] * B[k, j]) }}
+  schedule for cpu {{
+    loops C (parallel i by {rows}, j by {columns}, k by 4, unroll i, vectorize j, dot4 k)
+  }}
+  memory for cpu {{ layout B [k, j] -> [j // 16, k // 4, j % 16, k % 4] }}
+}}"""
+
+    def inputs(self, seed: int, const_seed: int | None = None) -> Arrays:
+        rng = np.random.default_rng(seed)
+        return {
+            spec.name: rng.integers(*spec.dtype.int_range, spec.shape, spec.dtype.numpy, True)
+            for spec in self.input_specs
+        }
+
+    def truth(self, inputs: Mapping[str, np.ndarray], *, cache: bool = True) -> Arrays:
+        return {"C": inputs["A"].astype(np.int64) @ inputs["B"].astype(np.int64)}
+
+    def compare(
+        self, outputs: Mapping[str, np.ndarray], truth: Mapping[str, np.ndarray]
+    ) -> Correctness:
+        return compare(outputs, truth, "int_exact", Facts(accumulation=self.terms))
+
+
 class Triad(_PeakTask):
     """``y = 2 x + z``: two streams read, one written."""
 
@@ -160,7 +202,7 @@ class Sum(_PeakTask):
 @dataclass(frozen=True, slots=True)
 class _Rate:
     name: str
-    task: Product | Triad | Sum
+    task: Product | ByteProduct | Triad | Sum
     text: str
 
 
@@ -169,6 +211,9 @@ def _rates(target: Target) -> Iterator[_Rate]:
     product = Product()
     for rows, columns in ((8, 2 * lanes), (4, 2 * lanes), (4, 4 * lanes)):
         yield _Rate(f"product {rows}x{columns}", product, product.kernel(rows, columns))
+    bytes_ = ByteProduct()
+    for rows, columns in ((12, 2 * lanes), (6, 2 * lanes), (6, 4 * lanes), (4, 4 * lanes)):
+        yield _Rate(f"bytes {rows}x{columns}", bytes_, bytes_.kernel(rows, columns))
     last = target.cache_bytes[-1] if target.cache_bytes else 0
     in_caches = [size * target.threads * 3 // 4 for size in target.cache_bytes[:-1]]
     sizes: list[tuple[int, tuple[type[Triad | Sum], ...]]] = [
@@ -203,7 +248,8 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
             return measure_peaks(fresh.target, fresh)
     seen, failures = _measure(target, evaluator)
     products = {n: r for n, (r, task) in seen.items() if isinstance(task, Product)}
-    streams = [(n, r, task) for n, (r, task) in seen.items() if not isinstance(task, Product)]
+    dots = [rate for rate, task in seen.values() if isinstance(task, ByteProduct)]
+    streams = [(n, r, task) for n, (r, task) in seen.items() if isinstance(task, Triad | Sum)]
     if not products or not any(task.bytes_touched >= _MEMORY_BYTES // 2 for *_, task in streams):
         raise UsageError(
             f"the peaks of {target.name} cannot be measured: {'; '.join(failures)}",
@@ -218,6 +264,7 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
         cpu=observe(target.threads).cpu,
         threads=target.threads,
         flops_f32=max(products.values()),
+        ops_bytes=max(dots, default=None),
         bandwidths=tuple(sorted(bandwidths, key=lambda b: b.working_set)),
         kernels={name: rate for name, (rate, _) in seen.items()},
         failures=tuple(failures),
@@ -233,11 +280,11 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
 
 def _measure(
     target: Target, evaluator: Evaluator
-) -> tuple[dict[str, tuple[float, Product | Triad | Sum]], list[str]]:
+) -> tuple[dict[str, tuple[float, Product | ByteProduct | Triad | Sum]], list[str]]:
     """Operations or bytes a second by kernel, and what went wrong with the others."""
     from edgekernelbench.evaluator.session import TaskSession
 
-    seen: dict[str, tuple[float, Product | Triad | Sum]] = {}
+    seen: dict[str, tuple[float, Product | ByteProduct | Triad | Sum]] = {}
     failures = []
     for rate in _rates(target):
         with TaskSession(evaluator, rate.task, baselines=()) as session:
@@ -246,7 +293,8 @@ def _measure(
             failures.append(f"{rate.name}: {result.status.value} {result.message}")
             continue
         seconds = min(result.performance.samples_us) * 1e-6
-        work = rate.task.flops if isinstance(rate.task, Product) else rate.task.bytes_touched
+        streams = isinstance(rate.task, Triad | Sum)
+        work = rate.task.bytes_touched if streams else rate.task.flops
         seen[rate.name] = (work / seconds, rate.task)
     return seen, failures
 

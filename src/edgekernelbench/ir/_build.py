@@ -243,6 +243,9 @@ class Builder:
     def loops(self, c: Children) -> s.LoopsLine:
         return s.LoopsLine(c[1], tuple(x for x in c if isinstance(x, s.Piece)), _span(c))
 
+    def wave(self, c: Children) -> s.WaveLine:
+        return s.WaveLine(c[1], tuple(x for x in c if isinstance(x, s.Piece)), _span(c))
+
     def place(self, c: Children) -> s.PlaceLine:
         return s.PlaceLine(_nodes(c), *self._loop_of(c), _span(c))
 

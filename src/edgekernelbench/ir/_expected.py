@@ -31,6 +31,7 @@ _FORMS: dict[str, str] = {
     "combiner": "combiner f((a, b), (c, d)) init (0, 0) = (a + c, b + d)",
     "template": "template f(x, w) -> (y) { ... }",
     "loops": "loops S (parallel i by 8, j by 32, k, unroll i, vectorize j)",
+    "wave": "wave S (parallel i by 32, j by 32, i, vectorize j)",
     "place": "place A, B in S.j0",
     "inline": "inline A, B",
     "option": "option parallel_order cyclic",

@@ -164,6 +164,8 @@ def _line(line: s.ScheduleLine | s.MemoryLine) -> str:
     match line:
         case s.LoopsLine():
             return f"loops {line.stage.name} ({', '.join(map(_piece, line.pieces))})"
+        case s.WaveLine():
+            return f"wave {line.stage.name} ({', '.join(map(_piece, line.pieces))})"
         case s.PlaceLine():
             stages = ", ".join(ref.name for ref in line.stages)
             return f"place {stages} in {line.target.name}.{line.loop}"

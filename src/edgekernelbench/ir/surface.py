@@ -313,6 +313,15 @@ class LoopsLine:
 
 
 @dataclass(frozen=True, slots=True)
+class WaveLine:
+    """``wave S (i, vectorize j)``: the ``seq`` loops i and j around S run by diagonals."""
+
+    stage: Ref
+    pieces: tuple[Piece, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class PlaceLine:
     """``place A, B in S.j0``: ``target`` is S, ``loop`` is j0."""
 
@@ -377,7 +386,7 @@ class PrefetchLine:
     span: Span = _span()
 
 
-ScheduleLine = LoopsLine | PlaceLine | InlineLine | OptionLine
+ScheduleLine = LoopsLine | WaveLine | PlaceLine | InlineLine | OptionLine
 MemoryLine = LayoutLine | CacheLine | PrefetchLine
 
 TargetName = Literal["cpu", "gpu", "llvm", "cuda", "opencl"]

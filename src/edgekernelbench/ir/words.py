@@ -17,7 +17,7 @@ REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 
 STATEMENT_WORDS = ("seq", "each", "let", "table", "def", "template", "combiner")
 SECTION_WORDS = ("compute", "schedule", "memory")
-SCHEDULE_WORDS = ("loops", "place", "inline", "option")
+SCHEDULE_WORDS = ("loops", "wave", "place", "inline", "option")
 MEMORY_WORDS = ("layout", "cache", "prefetch")
 PIECE_WORDS = ("parallel", "vectorize", "unroll", "scatter", "dot4", "by")
 INFIX_WORDS = ("and", "or", "not", "if", "else", "where")

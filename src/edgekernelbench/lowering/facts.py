@@ -46,10 +46,12 @@ class Facts:
     Attributes:
         flops: arithmetic operations on data (a multiply-add is two); index arithmetic,
             comparisons and selections are not counted, an intrinsic counts as one.
+        dots: those of them that are part of dot products of bytes.
         traffic: per buffer, by name.
     """
 
     flops: float = 0.0
+    dots: float = 0.0
     traffic: dict[str, Traffic] = field(default_factory=dict)
 
 
@@ -109,7 +111,9 @@ class _Counter:
         self.walk(loop.body, times * count)
 
     def _dot(self, dot: nest.Dot, times: float) -> None:
-        self.facts.flops += times * 2 * dot.lanes * dot.count
+        operations = times * 2 * dot.lanes * dot.count
+        self.facts.flops += operations
+        self.facts.dots += operations
         for operand in (dot.a, dot.b):
             self._indices(operand.indices, times)
             lanes = dot.lanes if operand.moving else 1

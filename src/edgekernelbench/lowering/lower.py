@@ -17,12 +17,12 @@ All that is wrong with the layers is reported together, as far as a phase can st
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from edgekernelbench.ir import core
-from edgekernelbench.ir.core import Program, Tensor
+from edgekernelbench.ir.core import Program, Tensor, Var
 from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
@@ -38,6 +38,7 @@ from edgekernelbench.lowering.directives.resolve import (
     select_layers,
 )
 from edgekernelbench.lowering.directives.values import Numbers
+from edgekernelbench.lowering.directives.waves import check_waves, resolve_waves
 from edgekernelbench.lowering.dots.bias import fit_products, operand_names
 from edgekernelbench.lowering.emit.body import BodyEmitter
 from edgekernelbench.lowering.emit.buffers import plan_buffers
@@ -58,7 +59,8 @@ from edgekernelbench.lowering.passes.constants import (
 )
 from edgekernelbench.lowering.passes.inline import TooLarge, cheap_stages, inline_stages
 from edgekernelbench.lowering.passes.pads import materialise_pads
-from edgekernelbench.lowering.plan import Layout, Plan
+from edgekernelbench.lowering.passes.waves import keep_by_diagonals
+from edgekernelbench.lowering.plan import Layout, Plan, Wave
 from edgekernelbench.lowering.planner import parallel_loops, plan_stages
 from edgekernelbench.lowering.sketch import sketch
 from edgekernelbench.lowering.together import joined
@@ -105,6 +107,7 @@ class _Lowering:
     target: Target
     report: Report
     options: Options = Options()
+    waves: Mapping[Var, Wave] = field(default_factory=dict)
 
     def run(self, program: Program) -> Module | None:
         try:
@@ -130,6 +133,7 @@ class _Lowering:
         packed = {n for n in inputs if f"{n}.packed" in layouts}
         wishes = read_prefetches(memory, known, packed, numbers, self.report)
         lines = read_schedule(schedule, program, graph, self.report, caches.places, wishes)
+        self.waves = resolve_waves(lines.waves, program, graph, numbers, self.report)
         program, rows = fit_products(program, lines.loops, lines.places, self.target, names)
         return self._planned(program, lines, {**layouts, **rows}, numbers, names)
 
@@ -150,6 +154,7 @@ class _Lowering:
             kept = {*lines.mentioned, *layouts, *operand_names(graph, lines.loops)}
             cheap = cheap_stages(graph, kept)
             main = inline_stages(split.main, cheap, names)
+            main = keep_by_diagonals(main, self.waves.values())
         except TooLarge as error:
             span = next(iter(lines.inlined.values()), None)
             message = f"`{error.stage}` becomes too large an expression"
@@ -177,11 +182,15 @@ class _Lowering:
         stages = plan_stages(graph, nests, placed, lines.targets, self.target)
         broken = lines.loops.keys() - nests.keys()
         attach = resolve_loops(places, stages, broken, graph, self.report)
-        parallel = parallel_loops(graph, stages, self.target)
+        here = {loop.var for place in graph.places.values() for loop in place.loops}
+        waves = {var: wave for var, wave in self.waves.items() if var in here}
+        parallel = parallel_loops(graph, stages, self.target, waves)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}
-        plan = joined(Plan(graph, stages, attach, mine, parallel, caches=lines.caches))
+        plan = Plan(graph, stages, attach, mine, parallel, caches=lines.caches, waves=waves)
+        plan = joined(plan)
         ahead = resolve_prefetches(lines.wishes, plan, broken, self.report)
         plan = replace(plan, ahead=ahead)
+        check_waves(plan, self.report)
         if not self.report.has_errors:
             PlaceChecker(plan, lines.spans, self.report).run()
         return plan

@@ -176,6 +176,32 @@ class StagePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Wave:
+    """Two ``seq`` loops, one alone in the body of the other, that run by diagonals.
+
+    Iteration (u, v), counted from 0 in the direction of each loop, is on diagonal
+    ``factor * u + v``. Tiles run by diagonals of tiles; what is in them, too, with factor 1.
+
+    Attributes:
+        outer, inner: the indices of the loops.
+        stage: one in their body, which the author names the loops by.
+        tile: iterations (u, v) of a tile; None where single iterations run by diagonals.
+        parallel: the tiles (or iterations) of a diagonal run on several threads.
+        lanes: the loop along which iterations of a diagonal (in a tile) run as SIMD lanes; None
+            where they run one by one, those of a tile in the order of the program.
+    """
+
+    outer: Var
+    inner: Var
+    stage: str
+    factor: int
+    tile: tuple[int, int] | None
+    parallel: bool
+    lanes: Var | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """All stages of one function (``main`` or ``prepack``).
 
@@ -187,6 +213,7 @@ class Plan:
         together: components of a reduction that another stage, one of them too, computes.
         caches: copies that serve one stage, with the stage's name.
         ahead: what is prefetched in the loops of a stage.
+        waves: pairs of loops that run by diagonals, by the index of the outer one.
     """
 
     graph: Graph
@@ -197,6 +224,12 @@ class Plan:
     together: Mapping[str, str] = field(default_factory=dict)
     caches: Mapping[str, str] = field(default_factory=dict)
     ahead: Mapping[str, tuple[Ahead, ...]] = field(default_factory=dict)
+    waves: Mapping[Var, Wave] = field(default_factory=dict)
+
+    def wave_around(self, name: str) -> Wave | None:
+        """The wave that a stage stands in the body of."""
+        loops = self.graph.places[name].loops
+        return next((self.waves[loop.var] for loop in loops if loop.var in self.waves), None)
 
 
 def own_axes(stage: Stage) -> dict[Var, int]:

@@ -26,6 +26,7 @@ from edgekernelbench.lowering.plan import (
     Piece,
     Scatter,
     StagePlan,
+    Wave,
     chunk_count,
     extents_of,
 )
@@ -69,15 +70,19 @@ def _with_merge(plan: StagePlan, target: Target) -> StagePlan:
     return replace(plan, merge=merge_pieces(plan.stage, chunks, target))
 
 
-def parallel_loops(graph: Graph, stages: Mapping[str, StagePlan], target: Target) -> frozenset[Var]:
+def parallel_loops(
+    graph: Graph, stages: Mapping[str, StagePlan], target: Target, waves: Mapping[Var, Wave]
+) -> frozenset[Var]:
     """Outermost ``each`` loops with enough work, whose iterations then run on all cores.
 
-    Not where a stage inside has parallel loops of its own.
+    Not where a stage or wave inside has parallel loops of its own.
     """
+    waving = {var for var, wave in waves.items() if wave.parallel}
     threaded = {
         place.loops[0].var
         for name, place in graph.places.items()
-        if place.loops and any(piece.kind == "parallel" for piece in stages[name].pieces)
+        if place.loops
+        and (waving & set(place.body) or any(p.kind == "parallel" for p in stages[name].pieces))
     }
     totals: dict[Var, int] = {}
     loops: dict[Var, core.Loop] = {}

@@ -6,7 +6,9 @@ from edgekernelbench.ir.diagnostics import Rule
 
 # ---- schedule: names and numbers
 UNKNOWN_STAGE = Rule("E401", "a schedule names stages of the compute layer")
-REPEATED = Rule("E402", "a stage has at most one `loops` line and one `place` or `inline`")
+REPEATED = Rule(
+    "E402", "a stage has at most one `loops` line, one `place` or `inline`; its loops one `wave`"
+)
 NUMBER = Rule("E403", "steps are whole numbers from 1: literals, sizes, holes and their arithmetic")
 CONSTANT_STAGE = Rule("E404", "a stage that reads only constants is computed before the call")
 
@@ -41,6 +43,23 @@ TOO_LARGE = Rule("E428", "expressions stay below a fixed size after `inline`")
 NORMALISE = Rule("E429", "reductions can be given stages of their own within fixed limits")
 NESTED = Rule("E430", "stages are placed at most 16 deep in one another")
 OUTSIDE_TILE = Rule("E431", "a placed consumer is computed only where its readers want it")
+
+# ---- schedule: waves
+WAVE_LOOPS = Rule(
+    "E450", "`wave S (i, j)` names two `seq` loops around S, the second alone in the first's body"
+)
+WAVE_FORM = Rule(
+    "E451",
+    "a wave is `(i, j)`, or in tiles `(i by A, j by B, i, j)`; `parallel` may stand first, "
+    "`vectorize` last, not both without tiles",
+)
+WAVE_ORDER = Rule(
+    "E452",
+    "an iteration of a wave reads earlier diagonals, of tiles only what is not below or right",
+)
+WAVE_LANES = Rule(
+    "E453", "lanes of a wave run stages without axes, reductions and loops of their own"
+)
 
 # ---- schedule: scatters
 SCATTER = Rule(

@@ -27,6 +27,7 @@ class Peaks(BaseModel):
 
     Attributes:
         flops_f32: operations a second of register-tiled f32 multiply-adds, each counting 2.
+        ops_bytes: the same of dot products of u8 by s8; None where an earlier version measured.
         bandwidths: by working set, in ascending order; the last is memory's where the working set
             exceeds the last-level cache.
         kernels: name of each measuring kernel to what it reached, for the record.
@@ -42,6 +43,7 @@ class Peaks(BaseModel):
     cpu: str
     threads: int
     flops_f32: float
+    ops_bytes: float | None = None
     bandwidths: tuple[Bandwidth, ...]
     kernels: dict[str, float]
     failures: tuple[str, ...] = ()
@@ -64,10 +66,14 @@ class Peaks(BaseModel):
             for b in self.bandwidths
         )
         kernels = {n: max(r, other.kernels.get(n, 0.0)) for n, r in self.kernels.items()}
-        flops = max(self.flops_f32, other.flops_f32)
-        return self.model_copy(
-            update={"flops_f32": flops, "bandwidths": bandwidths, "kernels": kernels}
-        )
+        rates = [rate for rate in (self.ops_bytes, other.ops_bytes) if rate is not None]
+        update = {
+            "flops_f32": max(self.flops_f32, other.flops_f32),
+            "ops_bytes": max(rates, default=None),
+            "bandwidths": bandwidths,
+            "kernels": kernels,
+        }
+        return self.model_copy(update=update)
 
     def bytes_per_s(self, working_set: int) -> float:
         """An upper bound of the bandwidth at a working set: the highest that was measured from

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.affine import Affine, affine
+from edgekernelbench.lowering.dots.product import refusal
 
 _COSTLY = frozenset(("exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh", "erf", "atan"))
 
@@ -68,6 +69,7 @@ class StageView:
         repeats: iterations of these loops together.
         output: writes an output of the kernel, or a history.
         costly: contains a transcendental.
+        bytes: a sum of products of bytes, such as `dot4` takes.
     """
 
     name: str
@@ -83,6 +85,7 @@ class StageView:
     costly: bool
     rectangular: bool
     tensor: core.Tensor
+    bytes: bool
 
     @property
     def signature(self) -> tuple[object, ...]:
@@ -144,6 +147,7 @@ def _view(loops: tuple[core.Loop, ...], stage: core.Stage, output: bool) -> Stag
         rectangular=all(a.is_constant for a in axes)
         and (reduce is None or reduce.op not in ("argmax", "argmin", "combine")),
         tensor=stage.tensor,
+        bytes=all(a.is_constant for a in axes) and refusal(stage) is None,
     )
 
 

@@ -11,7 +11,7 @@ from edgekernelbench.ir.surface import TARGET_NAMES
 _EDITS = words.word_set(
     "split tile order reorder fuse accumulate parallel parallelize vectorize vectorise unroll bind"
     " cache_write cache_read compute_at reverse_compute_at rfactor pipeline tensorize simd"
-    " interchange scatter"
+    " interchange scatter skew wavefront"
 )
 _MEMORY_EDITS = words.word_set("prepack prepacked double_buffer align shared local scope")
 _CACHE = "write `memory for cpu { cache T in S.k0 }`: a copy of what S reads of T inside that loop"
@@ -148,8 +148,8 @@ def line_word(place: Place) -> Finding | None:
 
 
 def piece(place: Place) -> Finding | None:
-    """Slips inside the parentheses of `loops`."""
-    if place.layer != "schedule" or place.text(place.start) != "loops":
+    """Slips inside the parentheses of `loops` and `wave`."""
+    if place.layer != "schedule" or place.text(place.start) not in ("loops", "wave"):
         return None
     if place.opener(place.at) < 0:
         return _no_parentheses(place)
@@ -186,13 +186,13 @@ def piece(place: Place) -> Finding | None:
 def _no_parentheses(place: Place) -> Finding | None:
     if "LPAR" not in place.expected:
         return None
-    stage = place.text(place.start + 1)
+    line, stage = place.text(place.start), place.text(place.start + 1)
     pieces = place.source(place.at, place.stop).strip("[]():, ")
     return Finding(
         rules.SCHEDULE,
         "the nest stands in parentheses",
         place.span,
-        (f"write `loops {stage} ({pieces or 'i, j'})`",),
+        (f"write `{line} {stage} ({pieces or 'i, j'})`",),
     )
 
 

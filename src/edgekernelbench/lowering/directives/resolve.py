@@ -77,6 +77,7 @@ class ScheduleLines:
         loops: `loops` lines.
         places: placed stages.
         inlined: stages that are substituted away, with the place in the text.
+        waves: `wave` lines of known stages.
         caches: copies that the memory layer places, with the stage that reads each.
         wishes: prefetches.
         spans: the line that decides each stage, for later findings.
@@ -85,6 +86,7 @@ class ScheduleLines:
     loops: dict[str, surface.LoopsLine] = field(default_factory=dict)
     places: dict[str, Placement] = field(default_factory=dict)
     inlined: dict[str, Span] = field(default_factory=dict)
+    waves: list[surface.WaveLine] = field(default_factory=list)
     caches: dict[str, str] = field(default_factory=dict)
     wishes: tuple[Wish, ...] = ()
 
@@ -133,6 +135,8 @@ class _Reader:
             match line:
                 case surface.LoopsLine():
                     self._loops(line)
+                case surface.WaveLine() if self._known(line.stage):
+                    self.lines.waves.append(line)
                 case surface.PlaceLine():
                     for ref in line.stages:
                         self._place(ref, line)

@@ -8,10 +8,13 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.buffers import BufferPlan
 from edgekernelbench.lowering.emit.context import Context, Storage, allocations, seq
 from edgekernelbench.lowering.emit.order import body_order
+from edgekernelbench.lowering.emit.skew import Grid, lives_in_lanes
 from edgekernelbench.lowering.emit.stage import Emitter
 from edgekernelbench.lowering.emit.tree import Tree
+from edgekernelbench.lowering.emit.waves import WaveEmitter
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.nest import Alloc, LetValue, LoopKind, Stmt
+from edgekernelbench.lowering.plan import Wave
 
 
 class BodyEmitter:
@@ -59,6 +62,8 @@ class BodyEmitter:
         count = loop.hi - loop.lo
         if count <= 0:
             return []
+        if loop.var in self.ctx.plan.waves:
+            return self._wave(loop, self.ctx.plan.waves[loop.var])
         self.ctx.ranges[loop.var] = (loop.lo, loop.hi - 1)
         if loop.var in self.ctx.plan.parallel_loops:
             with self.ctx.frame() as mine:
@@ -71,6 +76,24 @@ class BodyEmitter:
                 loop, count, "serial", [*self._allocate(loop.var), *self.nodes(loop.body)]
             )
         ]
+
+    def _wave(self, outer: Loop, wave: Wave) -> list[Stmt]:
+        """Two loops by diagonals."""
+        (inner,) = outer.body
+        assert isinstance(inner, Loop)
+        plan, names = self.ctx.plan, [stage.name for _, stage in core.stages(inner.body)]
+        grid = Grid(wave, outer, inner)
+        exprs = [e for n in names if grid.is_single_valued for e in plan.stages[n].exprs]
+        temporaries = [plan.graph.stage(n) for n in names if lives_in_lanes(plan, n)]
+
+        def body() -> list[Stmt]:
+            return self.nodes(inner.body)
+
+        def own() -> list[Stmt]:
+            return self._allocate(outer.var)
+
+        emitter = WaveEmitter(self.ctx, grid, body, own, tuple(exprs), tuple(temporaries))
+        return emitter.emit()
 
     def _counted(self, loop: Loop, count: int, kind: LoopKind, body: list[Stmt]) -> Stmt:
         """A loop from 0; the index itself is bound inside where it runs otherwise."""

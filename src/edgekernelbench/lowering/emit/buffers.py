@@ -8,6 +8,7 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.rings import contracted_loops, ring_sizes
+from edgekernelbench.lowering.emit.skew import lives_in_lanes, skewed
 from edgekernelbench.lowering.emit.slots import Demand, Timeline, flat_index, share
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.nest import Scope
@@ -23,7 +24,8 @@ class BufferPlan:
 
     Attributes:
         formals, index: where an element is stored, over the stage's dimensions.
-        owner: the parallel loop whose iterations have a copy each, None for the function.
+        owner: the parallel loop (of a wave the outer one, for its tiles) whose iterations have a
+            copy each, None for the function.
         slot: buffers with one slot number share an allocation (``shape`` is its size then).
     """
 
@@ -47,6 +49,7 @@ class BufferPlan:
 def plan_buffers(plan: Plan, tree: Tree, given: frozenset[str]) -> dict[str, BufferPlan]:
     """Buffers of the stages without a tile of their own; ``given`` are parameters."""
     names = [n for n in plan.stages if tree.homes[n] is None and n not in given]
+    names = [n for n in names if not lives_in_lanes(plan, n)]
     return _shared({name: _buffer(plan, tree, name) for name in names}, plan, tree)
 
 
@@ -54,17 +57,24 @@ def _buffer(plan: Plan, tree: Tree, name: str) -> BufferPlan:
     stage, layout = plan.stages[name].stage, plan.layouts.get(name)
     place = plan.graph.places[name]
     rings: dict[int, int] = {}
+    wave = plan.wave_around(name)
     if layout is not None:
         formals, index, shape = layout.formals, layout.index, layout.shape
     else:
         rings = ring_sizes(plan.graph, name)
         formals = stage.lhs
+        if wave is not None:
+            rings = {d: n for d, n in rings.items() if formals[d] not in (wave.outer, wave.inner)}
         index = tuple(_slab(core.VarRef(v), rings.get(d)) for d, v in enumerate(formals))
         shape = tuple(rings.get(d, n) for d, n in enumerate(stage.tensor.shape))
+        skew = None if wave is None else skewed(plan, name, wave)
+        if skew is not None:
+            index, shape = skew.applied(formals, index, shape)
     kept = set(stage.lhs) - contracted_loops(place, rings)
-    owner = next(
-        (x.var for x in reversed(place.loops) if x.var in plan.parallel_loops - kept), None
-    )
+    if wave is not None and wave.inner in kept:
+        kept.add(wave.outer)  # one buffer for all iterations, which do not run in order
+    private = plan.parallel_loops | {w.outer for w in plan.waves.values() if w.parallel}
+    owner = next((x.var for x in reversed(place.loops) if x.var in private - kept), None)
     buffer = BufferPlan(name, stage.tensor.dtype, shape, formals, index, owner, "global")
     small = buffer.elements * buffer.dtype.bytes <= MAX_LOCAL_BYTES
     if small and place.loops and _one_thread(plan, tree, name, owner):
@@ -85,7 +95,8 @@ def _one_thread(plan: Plan, tree: Tree, name: str, owner: Var | None) -> bool:
     users = [name, *plan.graph.readers(name)]
     for user in users:
         loops = {loop.var for loop in plan.graph.places[user].loops}
-        if (loops & plan.parallel_loops) - {owner}:
+        waves = {wave.outer for wave in plan.waves.values() if wave.parallel}
+        if (loops & (plan.parallel_loops | waves)) - {owner}:
             return False
         if any(piece.kind == "parallel" for piece in plan.stages[tree.root(user)].pieces):
             return False

@@ -15,7 +15,13 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.expr.ranges import range_of
-from edgekernelbench.lowering.expr.rewrite import Names, flatten, map_children, substitute
+from edgekernelbench.lowering.expr.rewrite import (
+    Names,
+    flatten,
+    free_vars,
+    map_children,
+    substitute,
+)
 from edgekernelbench.lowering.expr.simplify import simplify
 from edgekernelbench.lowering.nest import Alloc, For, LetValue, LoopKind, Seq, Stmt, Store
 from edgekernelbench.lowering.plan import Plan
@@ -60,6 +66,8 @@ class Context:
         problems: placements that turn out not to work; what is emitted then is of no use.
         stages: the stages being emitted, from outside in.
         leaves: innermost bodies emitted so far.
+        derived: loop indices that are no loops here, but follow from others. They are replaced
+            after simplification, which knows their ranges.
     """
 
     plan: Plan
@@ -72,10 +80,14 @@ class Context:
     problems: dict[tuple[str, Rule], Problem] = field(default_factory=dict)
     stages: list[str] = field(default_factory=list)
     leaves: int = 0
+    derived: dict[Var, Expr] = field(default_factory=dict)
 
     # ---------------------------------------------------------- expressions
     def simple(self, expr: Expr) -> Expr:
-        return simplify(expr, self.ranges)
+        out = simplify(expr, self.ranges)
+        if not self.derived or not free_vars(out) & self.derived.keys():
+            return out
+        return simplify(substitute(out, self.derived), self.ranges)
 
     def value(self, expr: Expr, values: Mapping[Var, Expr]) -> tuple[list[Stmt], Expr]:
         """The expression at a point of the loop nest.
@@ -87,7 +99,7 @@ class Context:
         Returns:
             scalar bindings that it needs, and the value; loads address buffers.
         """
-        placed = simplify(substitute(expr, values), self.ranges)
+        placed = self.simple(substitute(expr, values))
         lets, flat = flatten(self.addressed(placed), self.names)
         out: list[Stmt] = []
         for var, value in lets:
