@@ -83,6 +83,7 @@ class Attempt:
         self._fields: dict[str, Any] = {"kernel_hash": text_hash(text)}
         self._network = ""
         self.seconds: dict[str, float] = {}
+        self.launches = 0  # of device kernels, by one call
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -149,7 +150,7 @@ class Attempt:
         try:
             with self.step("start"):
                 candidate.first.deadline = time.monotonic() + self._settings.total_run_s
-                candidate.bind(pool, source, self._settings.run_s)
+                candidate.bind(pool, source, self._evaluator.bind_seconds)
                 self._network = candidate.first.unisolated or "isolated"
             match.first_call()
             self._overhead()
@@ -225,6 +226,7 @@ class Attempt:
         """Over budget before anything runs, where the sum is known."""
         assert built.manifest is not None
         facts = built.manifest.facts
+        self.launches = built.launches
         total = facts.io_bytes + facts.packed_bytes + facts.workspace_bytes
         limit = self._evaluator.target.memory_bytes
         self._fields["resources"] = Resources(

@@ -52,7 +52,7 @@ class TaskSession:
             return attempt.run().model_copy(update={"lock_wait_seconds": round(waited, 6)})
 
     def check(self, kernel_text: str) -> Check:
-        """What can be known of a kernel without running it. Whatever the text does, this returns."""
+        """What is known of a kernel without running it. Whatever the text does, this returns."""
         with self._attempt(kernel_text) as attempt:
             return attempt.check()
 

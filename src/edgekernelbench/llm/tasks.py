@@ -1,8 +1,8 @@
 """Inspect tasks: ``edgekernelbench/direct`` and ``edgekernelbench/repair``.
 
-`ekb run --agent direct` evaluates the very same task. A sample is one attempt at one workload, in an
-epoch of its own; its record is appended to the run's folder before it is scored, so that a run that
-was killed goes on with what is left.
+`ekb run --agent direct` evaluates the very same task. A sample is one attempt at one workload, in
+an epoch of its own; its record is appended to the run's folder before it is scored, so that a run
+that was killed goes on with what is left.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Order:
 
 
 class Hosted:
-    """The run behind an Inspect task: evaluator and records, opened when the first sample begins."""
+    """The run behind an Inspect task: evaluator and records, opened when a sample begins."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -166,8 +166,8 @@ def facts(record: Record) -> dict[str, Any]:
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def verdict() -> Scorer:
-    """``correct`` and ``fast_NAME`` (at least as fast as a baseline, by the lower bound) of a sample:
-    their means are Correct@1 and Fast@1.0. An attempt that says nothing of the kernel has none."""
+    """``correct`` and ``fast_NAME`` (at least as fast as a baseline, by the lower bound): their means
+    are Correct@1 and Fast@1.0. An attempt that says nothing of the kernel has no score."""
 
     async def score(state: TaskState, target: Target) -> Score | None:
         told = state.metadata.get("verdict")

@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from edgekernelbench.targets.device import OpenClDevice
+
 Backend = Literal["llvm", "cuda", "opencl"]
 
 
@@ -46,6 +48,7 @@ class Target(BaseModel):
         memory_bytes: what a kernel and its tensors may take in all.
         dtypes_missing: dtypes that the device cannot compute with.
         gpu: limits of a device with the ``cuda`` or ``opencl`` backend, None for a CPU.
+        opencl: the OpenCL device that kernels run on; None where code is only generated.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -63,6 +66,7 @@ class Target(BaseModel):
     memory_bytes: int
     dtypes_missing: tuple[str, ...] = ()
     gpu: Gpu | None = None
+    opencl: OpenClDevice | None = None
 
     @model_validator(mode="after")
     def _gpu_where_needed(self) -> Target:
