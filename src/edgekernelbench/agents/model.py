@@ -1,7 +1,7 @@
 """What an agent sees of a language model, and models that need none.
 
 An agent asks with the whole conversation and waits for the answer. Who answers is not its concern:
-a provider (through `edgekernelbench.llm`), a script, or a file of answers that were given elsewhere.
+a provider (through `edgekernelbench.llm`), a script, or a file of answers given elsewhere.
 """
 
 from __future__ import annotations

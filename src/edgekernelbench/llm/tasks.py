@@ -166,8 +166,8 @@ def facts(record: Record) -> dict[str, Any]:
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def verdict() -> Scorer:
-    """``correct`` and ``fast_NAME`` (at least as fast as a baseline, by the lower bound): their means
-    are Correct@1 and Fast@1.0. An attempt that says nothing of the kernel has no score."""
+    """``correct`` and ``fast_NAME`` (at least as fast as a baseline, by the lower bound): their
+    means are Correct@1 and Fast@1.0. An attempt that says nothing of the kernel has no score."""
 
     async def score(state: TaskState, target: Target) -> Score | None:
         told = state.metadata.get("verdict")

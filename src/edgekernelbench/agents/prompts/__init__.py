@@ -1,7 +1,7 @@
 """Everything a model is told, from text files in this folder and the IR guide.
 
-The guide is ``docs/ir.md`` without its recipes: those are kernels of patterns that tasks have, and a
-model is never shown one of its own. In their place stands a kernel of the gallery that belongs to
+The guide is ``docs/ir.md`` without its recipes: those are kernels of patterns that tasks have, and
+a model is never shown one of its own. In their place stands a kernel of the gallery that belongs to
 another pattern and is not held out.
 """
 

@@ -90,12 +90,13 @@ def _compile_for_device(
 ) -> BuildResult:
     from edgekernelbench.compilers.tvm.device import build
     from edgekernelbench.compilers.tvm.device.opencl import DeviceMissing
-    from edgekernelbench.compilers.tvm.emit import emit_module
+    from edgekernelbench.compilers.tvm.gpu.emit import emit_device_module
 
     functions = {"main": module.main, "prepack": module.prepack}
     names = {n: [t.name for t in f.params] for n, f in functions.items() if f is not None}
     try:
-        built = build.build_device(emit_module(module), names, target, folder)
+        emitted = emit_device_module(module, target.backend)
+        built = build.build_device(emitted, names, target, folder)
     except (OSError, DeviceMissing):  # nothing that the kernel or the compiler could help
         raise
     except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug

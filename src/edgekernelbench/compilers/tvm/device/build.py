@@ -56,8 +56,9 @@ def build_device(
         splitter: `split.split_loops` (the rule) or `split.split_blocks`.
     """
     from edgekernelbench.compilers.tvm.device import host, split
+    from edgekernelbench.compilers.tvm.gpu.build import device_target
 
-    tvm_target = split.tvm_target(target)
+    tvm_target = device_target(target)
     parts = (splitter or split.split_loops)(module, tvm_target)
     try:
         plans = {n: host.read_host(parts.hosts[n], names[n], parts.kernels) for n in names}

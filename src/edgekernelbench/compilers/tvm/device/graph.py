@@ -21,6 +21,7 @@ from edgekernelbench.compilers.launch import (
 from edgekernelbench.compilers.launch import Step as LaunchStep
 from edgekernelbench.compilers.tvm.compiler import MANIFEST
 from edgekernelbench.compilers.tvm.device import build, split
+from edgekernelbench.compilers.tvm.gpu.build import device_target
 from edgekernelbench.compilers.tvm.lift.model import last_line
 from edgekernelbench.compilers.tvm.lift.refusal import Refused
 from edgekernelbench.compilers.tvm.tuning.graph import Graph, functions, standalone
@@ -78,7 +79,7 @@ def _scheduled(graph: Graph, called: Iterable[str], target: Target) -> Any:
     gpu = dlight.gpu
     rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
     try:
-        with split.tvm_target(target):
+        with device_target(target):
             schedule: Any = dlight.ApplyDefaultSchedule(*rules)
             return schedule(tvm.IRModule(parts))
     except Exception as error:  # its exceptions have no common base

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-from tvm import ir, s_tir, tirx
+from tvm import ir, tirx
 from tvm.ir.instrument import pass_instrument
 
-from edgekernelbench.targets.model import Target
+from edgekernelbench.compilers.tvm.gpu import build
 
 _SPLIT = "tirx.SplitHostDevice"
 
@@ -27,36 +27,9 @@ class Split:
     module: ir.IRModule
 
 
-def tvm_target(target: Target) -> Any:
-    """The TVM target of a profile with the ``opencl`` backend."""
-    gpu = target.gpu
-    assert gpu is not None
-    spec: dict[str, Any] = {
-        "kind": "opencl",
-        "max_num_threads": gpu.max_threads,
-        "max_threads_per_block": gpu.max_threads,
-        "max_shared_memory_per_block": gpu.shared_bytes,
-        "thread_warp_size": gpu.warp,
-    }
-    return tvm.target.Target(spec, host={"kind": "llvm"})
-
-
 def split_loops(module: ir.IRModule, target: Any) -> Split:
-    """Of plain loops bound to threads (``thread_extent``). No simplifier runs: it takes ``x == x``
-    for true, which NaN disproves. Barriers on shared memory are put in where they are missing."""
-    t, s = tirx.transform, s_tir.transform
-    passes = [
-        t.BindTarget(target),
-        t.FlattenBuffer(),
-        t.VectorizeLoop(True),
-        t.StorageRewrite(),
-        t.UnrollLoop(),
-        t.AnnotateEntryFunc(),
-        s.ThreadSync("shared"),
-        s.LowerThreadAllreduce(),
-        t.SplitHostDevice(),
-    ]
-    return _parts(tvm.ir.transform.Sequential(passes)(module))
+    """Of plain loops bound to threads (``thread_extent``) with their barriers: see `gpu.build`."""
+    return _parts(build.split(module, target))
 
 
 def split_blocks(module: ir.IRModule, target: Any) -> Split:

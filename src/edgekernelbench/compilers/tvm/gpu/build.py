@@ -27,6 +27,7 @@ def device_target(target: Target) -> Any:
     spec: dict[str, Any] = {
         "kind": target.backend,
         "max_num_threads": target.gpu.max_threads,
+        "max_threads_per_block": target.gpu.max_threads,
         "max_shared_memory_per_block": target.gpu.shared_bytes,
         "thread_warp_size": target.gpu.warp,
     }
