@@ -63,7 +63,7 @@ def _compilers(target: Target) -> Any:
     if target.backend == "llvm":
         from edgekernelbench.compilers.tvm.build import tvm_target
     else:
-        from edgekernelbench.compilers.tvm.device.split import tvm_target
+        from edgekernelbench.compilers.tvm.gpu.build import device_target as tvm_target
     return tvm_target(target)
 
 
