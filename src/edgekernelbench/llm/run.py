@@ -23,7 +23,7 @@ class Asking:
         base_url: of the provider, in place of its usual one.
         samples: attempts that go on at the same time; the device still measures one at a time.
         max_retries: of a question that fails for a reason that may pass.
-        timeout: seconds for an answer, retries included.
+        timeout: seconds for one answer.
     """
 
     model: str
@@ -41,7 +41,7 @@ def run_with_model(order: Order, asking: Asking) -> list[Record]:
     Raises:
         UsageError: the model cannot be had; see `runs.run.run`; or the evaluation broke.
     """
-    config = GenerateConfig(max_retries=asking.max_retries, timeout=asking.timeout)
+    config = GenerateConfig(max_retries=asking.max_retries, attempt_timeout=asking.timeout)
     model = ready_model(asking.model, asking.base_url, config)
     hosted = Hosted(order)
     try:
