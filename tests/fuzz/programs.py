@@ -265,21 +265,34 @@ class WideMaker(Maker):
 
     # ------------------------------------------------------------ loops
     def wavefront(self, depth: int) -> str:
-        """Two nested loops whose iterations read neighbours of both."""
+        """Two nested loops, upwards or downwards, whose iterations read neighbours of both."""
         rows, columns = self.choose(self.extents), self.choose(self.extents)
-        s, t, name = self.fresh("r"), self.fresh("t"), self.fresh("h")
+        s, t, name, part = self.fresh("r"), self.fresh("t"), self.fresh("h"), self.fresh("z")
         axes = [AxisName(s, rows), AxisName(t, columns)]
         kind = self.pick("f", "i")
         new = self.tame(self.value(kind, axes, depth - 1))
-        old = f"min(pad({name}[{s} - 1, {t}], 1), pad({name}[{s}, {t} - 1], 2))"
-        old += self.pick("", f" + pad({name}[{s} - 1, {t} - 1], 0)")
+        ways = [self.pick("", "", " reversed") for _ in axes]
+        back = [f"{axis.name} {'+' if way else '-'}" for axis, way in zip(axes, ways, strict=True)]
+        ahead = f"{t} {'-' if ways[1] else '+'}"
+        old = f"min(pad({name}[{back[0]} 1, {t}], 1), pad({name}[{s}, {back[1]} 1], 2))"
+        old += self.pick(
+            "",
+            f" + pad({name}[{back[0]} 1, {back[1]} 1], 0)",
+            f" + pad({name}[{back[0]} 2, {back[1]} {self.pick(1, 3)}], 0)",
+            f" + pad({name}[{back[0]} 1, {ahead} {self.pick(1, 2)}], 0)",
+        )
+        state = self.pick("", "", f"{part}[{t}]")
         halved = f"({old}) * 0.25" if kind == "f" else f"({old}) % 9"
         self.tensors.append(Tensor(name, (rows, columns), kind, 40, None if kind == "f" else 0))
-        second = self.pick("seq", "seq", "seq")
-        return (
-            f"seq {s}: {rows} {{ {second} {t}: {columns} {{\n"
-            f"      {name}[{s}, {t}] = {halved} + {new.text}\n    }} }}"
-        )
+        lines = [f"{name}[{s}, {t}] = {halved} + {state or new.text}"]
+        if state:  # one that keeps the inner loop only
+            half = f"{part}[{back[1]} 1]"
+            carried = f"pad({half}, 0) * 0.5" if kind == "f" else f"pad({half}, 0) // 2"
+            lines.insert(0, f"{state} = {carried} + {new.text}")
+        elif self.pick(True, False):
+            lines = [f"{part} = {new.text}", f"{name}[{s}, {t}] = {halved} + {part}"]
+        body = "".join(f"      {line}\n" for line in lines)
+        return f"seq {s}: {rows}{ways[0]} {{ seq {t}: {columns}{ways[1]} {{\n{body}    }} }}"
 
     def chain(self, depth: int) -> str:
         """A history that reads two and three iterations back, and one that reads it."""

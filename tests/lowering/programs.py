@@ -204,4 +204,28 @@ kernel k[L=4, C=10](x: f32[L, C]) -> (h: f32[L, C], g: f32[L]) {
     }
   }
 }""",
+    "grid": """kernel k[M=7, N=21](a: f32[M], b: f32[N], x: f32[M, N]) -> (y: f32, D: f32[M, N], s: s32[M, N]) {
+  compute {
+    seq i: M { seq j: N {
+      best = min(pad(D[i-1, j], 9), pad(D[i, j-1], 9), pad(D[i-1, j-1], 0))
+      D[i, j] = abs(a[i] - b[j]) + best * 0.5
+    } }
+    seq u: M reversed { seq v: N {
+      r[v] = (x[u, v] > 0) + pad(r[v-1], 0)
+      s[u, v] = r[v] + pad(s[u+1, v], 0) - pad(s[u+2, v+1], 1) // 2
+    } }
+    y = D[M-1, N-1] + s[0, N-1]
+  }
+}""",
+    "grid_of_vectors": """kernel k[B=2, M=6, N=5, C=9](x: f32[B, M, N, C], w: const f32[C]) -> (y: f32[B, M, N]) {
+  compute {
+    each b: B { seq t: 2 { seq i: M { seq j: N {
+      g[c: C] = x[b, i, j, c] + 0.25 * pad(h[t-1, i, j, c], 1)
+      h[t, i, j, c: C] = g[c] + w[c] * (pad(h[t, i-1, j, c], 0) + pad(h[t, i, j-1, C - 1 - c], 0)) * 0.25
+      e[t, i, j] = sum[c: C](h[t, i, j, c] * w[c])
+    } } }
+      y[b, i: M, j: N] = e[1, i, j]
+    }
+  }
+}""",
 }

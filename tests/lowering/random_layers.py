@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 from edgekernelbench.ir import surface
-from edgekernelbench.ir.core import Program, Reduce, Stage, VarRef
+from edgekernelbench.ir.core import Loop, Program, Reduce, Stage, VarRef
 from edgekernelbench.ir.surface import LayoutLine, LoopsLine, Name, Num, Piece, PlaceLine, Ref
 from edgekernelbench.lowering.dots import product
 from edgekernelbench.lowering.graph import Graph, build_graph
@@ -46,12 +47,57 @@ def random_layers(
     loose = [n for n in loose if refusal(graph, n) is None or rng.random() < 0.1]
     if loose and rng.random() < 0.3:
         lines.append(surface.InlineLine((Ref(rng.choice(loose)),)))
+    lines += _random_waves(graph, rng)
     rng.shuffle(lines)
     layouts = {line.tensor.name: line for line in _random_layouts(program, graph, rng)}
     layouts |= {line.tensor.name: line for line in _quads(graph, nests, rng)}
     return surface.ScheduleLayer("cpu", tuple(lines)), surface.MemoryLayer(
         "cpu", tuple(layouts.values())
     )
+
+
+def _random_waves(graph: Graph, rng: random.Random) -> list[surface.WaveLine]:
+    """For pairs of nested loops, most often of ``seq`` loops one alone in the other."""
+    lines: list[surface.WaveLine] = []
+    seen: set[str] = set()
+    for name, place in graph.places.items():
+        pairs = list(pairwise(place.loops))
+        rng.shuffle(pairs)
+        for outer, inner in pairs:
+            fits = outer.kind == inner.kind == "seq" and outer.body == (inner,)
+            both = {outer.var.name, inner.var.name}
+            if len(both) == 2 and not seen & both and rng.random() < (0.8 if fits else 0.01):
+                lines.append(surface.WaveLine(Ref(name), _wave(outer, inner, rng)))
+                seen |= both
+    return lines
+
+
+def _wave(outer: Loop, inner: Loop, rng: random.Random) -> tuple[Piece, ...]:
+    """The pieces of a wave in one of its forms; seldom in none."""
+    names = [outer.var.name, inner.var.name]
+    last = list(names)
+    steps = [rng.choice([1, 2, 3, 4, 5, 8, 16]) for _ in names]
+    if rng.random() < 0.5:
+        steps[1] = steps[0]
+    counts = (outer.hi - outer.lo, inner.hi - inner.lo)
+    steps = [
+        min(step, max(1, n)) if rng.random() < 0.97 else step
+        for step, n in zip(steps, counts, strict=True)
+    ]
+    plain = all(isinstance(x, Stage) and not _axes(x) for x in inner.body)
+    tiled, lanes = rng.random() < 0.6, rng.random() < (0.6 if plain else 0.05)
+    if lanes and rng.random() < 0.5:
+        last.reverse()
+    threads = rng.random() < (0.6 if tiled else 0.2 if lanes else 0.4)
+    out = [Piece(None, name, None) for name in last]
+    if lanes:
+        out[-1] = Piece("vectorize", last[-1], None)
+    if tiled:
+        first = [Piece(None, name, Num(step)) for name, step in zip(names, steps, strict=True)]
+        out = [*(first if rng.random() < 0.7 else first[::-1]), *out]
+    if threads:
+        out[0] = Piece("parallel", out[0].axis, out[0].step)
+    return tuple(out)
 
 
 def _choose_places(graph: Graph, rng: random.Random) -> dict[str, str]:

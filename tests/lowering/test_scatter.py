@@ -222,3 +222,11 @@ def test_a_scatter_is_neither_placed_nor_a_place() -> None:
         found = lower(kernel, program, TARGET).diagnostics
         assert [d.rule.code for d in found] == ["E524" if "prefetch" in memory else "E420"]
         assert "scatter" in found[0].message and "loops of `y`: p, scatter v" in found[0].notes[0]
+
+
+def test_lanes_are_inside_the_point_where_elements_land() -> None:
+    text = kernel_of(
+        "y: f32[V, D]", ROWS.replace("acc", "y"), "loops y (p, vectorize d, scatter v)"
+    )
+    (diagnostic,) = lower(*load_text(text), TARGET).diagnostics
+    assert diagnostic.rule.code == "E460" and "behind `scatter`" in diagnostic.help[0]

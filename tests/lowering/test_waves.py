@@ -149,6 +149,13 @@ REFUSED = [
 ]  # fmt: skip
 
 
+def test_a_layout_has_no_place_for_the_rows_that_run_at_once() -> None:
+    text = CASES["running_sums"].text("i, j", 9, 9).rstrip()[:-1]
+    text += "  memory for cpu { layout r [j] -> [j // 2, j % 2] }\n}\n"
+    (diagnostic,) = lower(*load_text(text), TARGET).diagnostics
+    assert diagnostic.rule.code == "E454" and "`r[i, j] = ...`" in diagnostic.help[0]
+
+
 @pytest.mark.parametrize(("body", "lines", "code", "span", "message", "help"), REFUSED)
 def test_refused(body: str, lines: str, code: str, span: str, message: str, help: str) -> None:
     text = (

@@ -60,6 +60,9 @@ WAVE_ORDER = Rule(
 WAVE_LANES = Rule(
     "E453", "lanes of a wave run stages without axes, reductions and loops of their own"
 )
+WAVE_LAYOUT = Rule(
+    "E454", "a stage that is not indexed by the outer loop of a wave has no layout: rows overlap"
+)
 
 # ---- schedule: scatters
 SCATTER = Rule(

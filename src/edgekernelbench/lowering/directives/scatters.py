@@ -69,10 +69,12 @@ def _inside(
     deciding = free_vars(scatters(stage)[axis].index) & own_axes(stage).keys() | inner.keys()
     before = len(report.items)
     for k, piece in enumerate(line.pieces):
-        if axes[k] not in deciding:
-            continue
         name = axes[k].name
-        if piece.annotation == "vectorize":
+        if axes[k] not in deciding:
+            if piece.annotation == "vectorize" and k < at:
+                message = f"the lanes of `{name}` are outside `scatter {axis.name}`"
+                report.error(rules.SCATTER, message, piece.span, ["move it behind `scatter`"])
+        elif piece.annotation == "vectorize":
             message = f"elements along `{name}` land one after another: lanes could meet"
             help = [f"drop `vectorize`, or vectorise an axis other than `{name}` and `{axis.name}`"]
             report.error(rules.SCATTER, message, piece.span, help)

@@ -246,6 +246,11 @@ def check_waves(plan: Plan, report: Report) -> None:
             message = f"`{name}` has parallel loops inside a parallel wave"
             help = [f"drop `parallel` in `loops {name}`", "or in the wave"]
             report.error(rules.PARALLEL, message, wave.span, help)
+        if name in plan.layouts and wave.inner in stage.lhs and wave.outer not in stage.lhs:
+            message = f"`{name}` lives for one iteration of `{wave.outer.name}`, and has a layout"
+            left = ", ".join(var.name for var in (wave.outer, *stage.lhs))
+            help = [f"drop the layout, or keep all iterations: `{name}[{left}] = ...`"]
+            report.error(rules.WAVE_LAYOUT, message, wave.span, help)
         if wave.lanes is None:
             continue
         own = [*own_axes(stage), *reduce_axes(stage)]
