@@ -25,9 +25,7 @@ def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
         yield made
 
 
-@pytest.mark.parametrize(
-    ("workload", "launches"), [("conv2d_nhwc__01", 1), ("fir_q15__01", 2)]
-)
+@pytest.mark.parametrize(("workload", "launches"), [("conv2d_nhwc__01", 1), ("fir_q15__01", 2)])
 def test_canonical_programs(workload: str, launches: int, evaluator: Evaluator) -> None:
     task = find_workload(workload)
     result = evaluator.evaluate(task.canonical(), as_task(task))
