@@ -36,6 +36,8 @@ class Session:
 
     def redraw(self) -> None: ...
 
+    def close(self) -> None: ...
+
     def evaluate(self, _: str) -> Evaluation:
         return correct(self.workload, {}, None)
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.attempt import Check
+from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.records.schema import Spent, Step
+from edgekernelbench.records.store import text_key
 from edgekernelbench.suite.model import Workload
 from edgekernelbench.targets.model import Target
 
@@ -43,6 +45,7 @@ class Budget:
         self._waited = 0.0
         self._evaluations = 0
         self._tokens = 0
+        self._cost: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -52,7 +55,10 @@ class Budget:
     @property
     def spent(self) -> Spent:
         return Spent(
-            evaluations=self._evaluations, tokens=self._tokens, seconds=round(self.seconds, 3)
+            evaluations=self._evaluations,
+            tokens=self._tokens,
+            seconds=round(self.seconds, 3),
+            cost=self._cost,
         )
 
     @property
@@ -68,13 +74,18 @@ class Budget:
             return f"all {limits.evaluations} evaluations are used"
         if limits.tokens is not None and self._tokens >= limits.tokens:
             return f"all {limits.tokens} tokens are used"
+        if limits.cost is not None and (self._cost or 0.0) >= limits.cost:
+            return f"the {limits.cost:g} dollars of this attempt are spent"
         if limits.seconds is not None and self.seconds >= limits.seconds:
             return f"the {limits.seconds:g} s of this attempt are over"
         return None
 
-    def charge(self, evaluations: int = 0, tokens: int = 0) -> None:
+    def charge(self, evaluations: int = 0, tokens: int = 0, cost: float | None = None) -> None:
+        """Adds to what is used; ``cost`` is in US dollars, None where nobody knows it."""
         self._evaluations += evaluations
         self._tokens += tokens
+        if cost is not None:
+            self._cost = (self._cost or 0.0) + cost
 
     def pardon_wait(self, seconds: float) -> None:
         """Takes time that passed waiting for the device off the clock."""
@@ -91,6 +102,8 @@ class Device:
     evaluate_kernel: Callable[[str], Evaluation]
     budget: Budget
     keep_kernel: Callable[[str, str], None] = lambda _hash, _text: None
+    check_kernel: Callable[[str], Check] | None = None
+    keep_text: Callable[[str], str] = text_key
     trajectory: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] = lambda _step: None
 
@@ -118,6 +131,23 @@ class Device:
         )
         return evaluation
 
+    def check(self, kernel: str, layer: Any = None) -> Check:
+        """What is wrong with a kernel without running it; free, and a step of the trajectory."""
+        assert self.check_kernel is not None, "this device does not check"
+        began = time.monotonic()
+        check = self.check_kernel(kernel)
+        self.budget.pardon_wait(time.monotonic() - began)
+        step = Step(
+            action="check",
+            seconds=round(self.budget.seconds, 3),
+            layer=layer,
+            reason=check.message,
+            status=check.status,
+            kernel_hash=check.kernel_hash,
+        )
+        self.note(step)
+        return check
+
     def note(self, step: Step) -> None:
         """Adds a decision to the trajectory."""
         self.trajectory.append(step)
@@ -126,10 +156,16 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How an attempt ended: the kept kernel's text, or None and why there is none."""
+    """How an attempt ended: the kept kernel's text, or None and why there is none.
+
+    Attributes:
+        status: why there is none, where that has a status of its own (`UNPARSEABLE`,
+            `PROVIDER_ERROR`); ``no_kernel`` else.
+    """
 
     kernel: str | None
     message: str = ""
+    status: EvaluationStatus = EvaluationStatus.NO_KERNEL
 
 
 class Agent(Protocol):

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable
 
 from edgekernelbench.agents.base import Agent
+from edgekernelbench.agents.model import Model
 from edgekernelbench.errors import UsageError
 
 
@@ -21,17 +22,40 @@ def _canonical() -> Agent:
     return CanonicalAgent()
 
 
+def _direct(model: Model) -> Agent:
+    from edgekernelbench.agents.direct import DirectAgent
+
+    return DirectAgent(model)
+
+
+def _repair(model: Model) -> Agent:
+    from edgekernelbench.agents.repair import RepairAgent
+
+    return RepairAgent(model)
+
+
 AGENTS: dict[str, Callable[[], Agent]] = {"tuner": _tuner, "canonical": _canonical}
+MODEL_AGENTS: dict[str, Callable[[Model], Agent]] = {"direct": _direct, "repair": _repair}
 
 
-def make_agent(name: str) -> Agent:
+def make_agent(name: str, model: Model | None = None) -> Agent:
     """A fresh agent with its default options.
 
+    Args:
+        model: whom it asks; agents that ask nobody take none.
+
     Raises:
-        UsageError: for an unknown name.
+        UsageError: for an unknown name, a missing model, or one that is of no use.
     """
+    if name in MODEL_AGENTS:
+        if model is None:
+            raise UsageError(f"the agent {name!r} asks a model", "name one with --model")
+        return MODEL_AGENTS[name](model)
     if name in AGENTS:
+        if model is not None:
+            raise UsageError(f"the agent {name!r} asks no model", "leave --model out")
         return AGENTS[name]()
-    near = difflib.get_close_matches(name, AGENTS, 1)
+    known = sorted({*AGENTS, *MODEL_AGENTS})
+    near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UsageError(f"unknown agent {name!r}", f"{hint}agents: {', '.join(sorted(AGENTS))}")
+    raise UsageError(f"unknown agent {name!r}", f"{hint}agents: {', '.join(known)}")

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.targets.model import Target
 
-RunnerKind = Literal["tvm-library", "tvm-plan", "relax", "ort"]
+RunnerKind = Literal["tvm-library", "tvm-plan", "relax", "ort", "device-kernel"]
 
 
 class Port(BaseModel):
@@ -154,5 +154,56 @@ class Runner(Protocol):
         the binding. ``twin`` is the task's ONNX model with these ``consts`` as initializers.
         Returns the function that is timed: it reads ``inputs`` as they are at that moment and has
         written ``outputs`` when it returns. It should do nothing else.
+        """
+        ...
+
+
+class DeviceTimes(Protocol):
+    """Nanoseconds of several calls together: by the device's clock from the first start to the
+    last end of each call, by the same clock in the kernels alone, and by the host's clock."""
+
+    @property
+    def span_ns(self) -> int: ...
+    @property
+    def kernels_ns(self) -> int: ...
+    @property
+    def host_ns(self) -> int: ...
+
+
+class DeviceCall(Protocol):
+    """A program whose arrays lie on a device, bound to a piece of its memory that mirrors the
+    host's: inputs and outputs, and guard bytes between them."""
+
+    def upload(self) -> None:
+        """Copies every array to the device, but no guard bytes."""
+        ...
+
+    def flush(self, size: int) -> None:
+        """Writes ``size`` bytes of other memory of the device."""
+        ...
+
+    def untimed(self, count: int) -> None: ...
+
+    def timed(self, count: int) -> DeviceTimes: ...
+
+    def download(self, into: np.ndarray) -> None:
+        """Copies the whole piece of memory, guard bytes included, back."""
+        ...
+
+
+class DeviceRunner(Protocol):
+    """What a `Runner` is for programs that run on a device."""
+
+    def bind(
+        self,
+        host: np.ndarray,
+        spans: Mapping[str, tuple[int, int]],
+        consts: Mapping[str, np.ndarray],
+        twin: bytes | None,
+    ) -> DeviceCall:
+        """Prepares everything that happens before timing.
+
+        ``host`` are the bytes of inputs, outputs and guards; ``spans`` gives offset and size of
+        each array in it.
         """
         ...

@@ -35,14 +35,13 @@ class Tunable:
 
 def tunable(materials: Materials, target: Target) -> Tunable | Unavailable:
     """The twin as the compiler imports it, or the canonical program where that cannot be."""
-    from edgekernelbench.compilers.tvm.build import tvm_target
     from edgekernelbench.compilers.tvm.lift.refusal import Refused
     from edgekernelbench.compilers.tvm.tuning import build
 
     reason = "there is none"
     if materials.twin is not None:
         try:
-            graph = _from_twin(materials.twin, materials, tvm_target(target))
+            graph = _from_twin(materials.twin, materials, _compilers(target))
             return Tunable("ONNX twin", graph, build.timed(graph))
         except Refused as error:
             reason = str(error)
@@ -52,11 +51,20 @@ def tunable(materials: Materials, target: Target) -> Tunable | Unavailable:
     from edgekernelbench.compilers.tvm.tuning.stages import from_program
 
     try:
-        graph = from_program(bare.program, tvm_target(target))
+        graph = from_program(bare.program, _compilers(target))
         functions = build.timed(graph)
     except Refused as error:
         return Unavailable(f"ONNX twin: {reason}; canonical program: {error}")
     return Tunable("canonical program", graph, functions, f"ONNX twin: {reason}")
+
+
+def _compilers(target: Target) -> Any:
+    """The compiler's own form of a target."""
+    if target.backend == "llvm":
+        from edgekernelbench.compilers.tvm.build import tvm_target
+    else:
+        from edgekernelbench.compilers.tvm.gpu.build import device_target as tvm_target
+    return tvm_target(target)
 
 
 def _from_twin(twin: bytes, materials: Materials, target: Any) -> Graph:

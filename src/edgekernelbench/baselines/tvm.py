@@ -1,4 +1,5 @@
-"""The compiler under this project's default CPU rules: what a deployer gets without an author.
+"""The compiler under rules: what a deployer gets without an author. Those for devices are DLight's
+(`dlight`); those for CPUs are this project's default ones.
 
 The very rules, lowering and code generator that a kernel without schedule and memory layers gets,
 so a bare restatement of the task is worth about 1 and no more. There may be two statements to
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edgekernelbench.baselines import programs, trial, twins
+from edgekernelbench.baselines import dlight, programs, trial, twins
 from edgekernelbench.baselines.base import OTHER, Materials, Recipe, Unavailable
 from edgekernelbench.targets.model import Target
 
@@ -44,13 +45,15 @@ class TvmBaseline:
     version = 4
 
     def available(self, materials: Materials, target: Target) -> str | None:
-        if target.backend != "llvm":
-            return f"the default CPU rules do not apply to {target.backend}"
+        if target.backend == "cuda":
+            return "not built for cuda"
         if materials.twin is None and materials.canonical is None:
             return "the task has neither an ONNX twin nor a canonical program"
         return None
 
     def prepare(self, materials: Materials, target: Target, folder: Path) -> Recipe | Unavailable:
+        if target.backend == "opencl":
+            return dlight.prepare(self.name, materials, target, folder)
         twin = _from_twin(materials, target, folder / "twin")
         canonical = _from_canonical(materials, target, folder / "canonical")
         if isinstance(twin, Unavailable) and isinstance(canonical, Unavailable):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from edgekernelbench.cli.common import JsonOption, KernelArgument, print_json, read_kernel
+from edgekernelbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgekernelbench.evaluator.checked import CheckedReport
+    from edgekernelbench.evaluator.static import StaticResult
 
 
 def check(
@@ -17,35 +22,63 @@ def check(
     target: Annotated[
         str, typer.Option("--target", help="Whose schedule and memory layers are checked.")
     ] = "llvm",
+    oclgrind: Annotated[
+        bool,
+        typer.Option(
+            "--oclgrind",
+            help="Also run it once in Oclgrind (races, barriers, bounds); needs --workload and "
+            "--target opencl.",
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Parse and verify a kernel, and check the layers that apply to a target."""
+    from edgekernelbench.evaluator.checked import check_run
     from edgekernelbench.evaluator.static import static_check
     from edgekernelbench.evaluator.task import as_task
-    from edgekernelbench.ir.diagnostics import render
     from edgekernelbench.suite.find import find_workload
     from edgekernelbench.targets.registry import find_target
 
     text = read_kernel(kernel)
-    result = static_check(
-        text,
-        None if workload is None else as_task(find_workload(workload)),
-        find_target(target),
-    )
+    task = None if workload is None else as_task(find_workload(workload))
+    if oclgrind and task is None:
+        raise UsageError("--oclgrind runs the kernel, and needs its task", "add --workload")
+    profile = find_target(target)
+    result = static_check(text, task, profile)
+    report = None
+    if oclgrind and task is not None and result.ok:
+        report = check_run(text, task, profile)
     if json:
-        print_json(
-            {
-                "ok": result.ok,
-                "kernel": None if result.kernel is None else result.kernel.name,
-                "diagnostics": [d.as_dict(text) for d in result.diagnostics],
-            }
-        )
+        _print_json(result, report, text)
     else:
-        name = "stdin" if kernel == "-" else kernel
-        for diagnostic in result.diagnostics:
-            print(render(diagnostic, text, name), end="\n\n")
-        errors = sum(d.severity == "error" for d in result.diagnostics)
-        kernel_name = "?" if result.kernel is None else result.kernel.name
-        print(f"{name}: {kernel_name} is right" if result.ok else f"{name}: {errors} error(s)")
-    if not result.ok:
+        _print(result, report, text, "stdin" if kernel == "-" else kernel)
+    if not result.ok or (report is not None and report.outcome != "clean"):
         raise typer.Exit(1)
+
+
+def _print_json(result: StaticResult, report: CheckedReport | None, text: str) -> None:
+    printed: dict[str, Any] = {
+        "ok": result.ok,
+        "kernel": None if result.kernel is None else result.kernel.name,
+        "diagnostics": [d.as_dict(text) for d in result.diagnostics],
+    }
+    if report is not None:
+        printed["oclgrind"] = report.model_dump(mode="json")
+    print_json(printed)
+
+
+def _print(result: StaticResult, report: CheckedReport | None, text: str, name: str) -> None:
+    from edgekernelbench.ir.diagnostics import render
+
+    for diagnostic in result.diagnostics:
+        print(render(diagnostic, text, name), end="\n\n")
+    errors = sum(d.severity == "error" for d in result.diagnostics)
+    kernel_name = "?" if result.kernel is None else result.kernel.name
+    print(f"{name}: {kernel_name} is right" if result.ok else f"{name}: {errors} error(s)")
+    if report is None:
+        return
+    for found in report.diagnostics:
+        print(f"{found['code']}: {found['message']}")
+        for note in found.get("notes", ()):
+            print(f"  {note}")
+    print(f"oclgrind: {report.outcome} {report.message}".rstrip())

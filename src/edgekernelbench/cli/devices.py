@@ -9,6 +9,22 @@ from edgekernelbench.cli.common import JsonOption, TargetOption, out, print_json
 app = typer.Typer(help="Targets and their measured peaks.", no_args_is_help=True)
 
 
+@app.command("list")
+def list_(json: JsonOption = False) -> None:
+    """List what kernels can run on here."""
+    from edgekernelbench.targets.registry import list_targets
+
+    found = list_targets()
+    if json:
+        targets = [target.model_dump(mode="json") for target in found.targets]
+        print_json({"targets": targets, "missing": list(found.missing)})
+        return
+    for target in found.targets:
+        out.print(f"{target.name:32} {target.description}", markup=False, soft_wrap=True)
+    for line in found.missing:
+        out.print(line, markup=False, soft_wrap=True)
+
+
 @app.command("show")
 def show(target: TargetOption = "llvm", json: JsonOption = False) -> None:
     """Show the profile of a target."""

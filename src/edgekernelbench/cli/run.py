@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,20 @@ def run(
     ] = None,
     evals: Annotated[int, typer.Option(min=1, help="Evaluations an attempt may use.")] = 32,
     seconds: Annotated[float | None, typer.Option(help="Seconds an attempt may use.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="For agents that ask one: PROVIDER/MODEL, or replay:FILE of answers."),
+    ] = None,
+    model_base_url: Annotated[
+        str | None, typer.Option(help="Address of the model's server, where it is not the usual.")
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="Tokens an attempt may use, prompts and answers.")
+    ] = None,
+    cost: Annotated[float | None, typer.Option(min=0, help="Dollars an attempt may use.")] = None,
+    samples: Annotated[
+        int, typer.Option(min=1, max=32, help="Attempts that ask a model at the same time.")
+    ] = 8,
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
@@ -39,32 +54,30 @@ def run(
 
     Exit code 1 if no attempt came to a verdict.
     """
-    from edgekernelbench.agents.registry import make_agent
-    from edgekernelbench.evaluator import EvalSettings, Evaluator
-    from edgekernelbench.runs.run import RunConfig
-    from edgekernelbench.runs.run import run as run_core
     from edgekernelbench.scores.score import score
     from edgekernelbench.suite.find import find_subset, find_workload
-    from edgekernelbench.targets.registry import find_target
 
     if seconds is not None and not 0 < seconds < float("inf"):
         raise UsageError(f"--seconds {seconds}: not a time", "give a positive number of seconds")
     chosen = [find_workload(w) for w in workload] if workload else find_subset(subset)
-    config = RunConfig(
-        agent=make_agent(agent),
-        model=None,
-        target=find_target(target),
+    if not chosen:
+        raise UsageError(f"subset {subset!r} is empty", "`ekb suite stats` shows what there is")
+    plan = _Plan(
+        agent=agent,
+        target=target,
         workloads=tuple(chosen),
         subset="named" if workload else subset,
-        limits=Spent(evaluations=evals, seconds=seconds),
+        limits=Spent(evaluations=evals, seconds=seconds, tokens=tokens, cost=cost),
         epochs=epochs,
         seed=seed,
-        settings=EvalSettings(),
+        folder=out_folder,
+        resume=resume,
     )
-    if not config.workloads:
-        raise UsageError(f"subset {subset!r} is empty", "`ekb suite stats` shows what there is")
-    with Evaluator(config.target, settings=config.settings) as evaluator, _Display() as display:
-        records = run_core(config, out_folder, resume, evaluator, display)
+    with _Display() as display:
+        if model is None or model.startswith(REPLAY):
+            records = _run_alone(plan, model, display)
+        else:
+            records = _run_with_model(plan, model, model_base_url, samples, display)
     if display.fresh == 0:
         err.print("nothing was left to do: every attempt of this run had finished")
     if json:
@@ -77,6 +90,67 @@ def run(
     if all(record.status in OUTSIDE_DENOMINATOR for record in records):
         err.print("no attempt came to a verdict")
         raise typer.Exit(1)
+
+
+REPLAY = "replay:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    agent: str
+    target: str
+    workloads: tuple[Workload, ...]
+    subset: str
+    limits: Spent
+    epochs: int
+    seed: int
+    folder: Path
+    resume: bool
+
+
+def _run_alone(plan: _Plan, model: str | None, display: _Display) -> list[Record]:
+    """Without a provider: an agent that asks nobody, or stored answers."""
+    from edgekernelbench.agents.model import read_answers
+    from edgekernelbench.agents.registry import make_agent
+    from edgekernelbench.evaluator import EvalSettings, Evaluator
+    from edgekernelbench.runs.run import RunConfig
+    from edgekernelbench.runs.run import run as run_core
+    from edgekernelbench.targets.registry import find_target
+
+    answers = None if model is None else read_answers(Path(model.removeprefix(REPLAY)))
+    config = RunConfig(
+        agent=make_agent(plan.agent, answers),
+        model=None if answers is None else answers.name,
+        target=find_target(plan.target),
+        workloads=plan.workloads,
+        subset=plan.subset,
+        limits=plan.limits,
+        epochs=plan.epochs,
+        seed=plan.seed,
+        settings=EvalSettings(),
+    )
+    with Evaluator(config.target, settings=config.settings) as evaluator:
+        return run_core(config, plan.folder, plan.resume, evaluator, display)
+
+
+def _run_with_model(
+    plan: _Plan, model: str, base_url: str | None, samples: int, display: _Display
+) -> list[Record]:
+    from edgekernelbench.agents.registry import MODEL_AGENTS, make_agent
+
+    if plan.agent not in MODEL_AGENTS:
+        make_agent(plan.agent)
+        raise UsageError(f"the agent {plan.agent!r} asks no model", "leave --model out")
+    try:
+        from edgekernelbench.llm.run import Asking, run_with_model
+        from edgekernelbench.llm.tasks import Order
+    except ImportError as error:
+        raise UsageError(
+            f"models are asked through Inspect, and {error.name} is not installed",
+            "pip install 'edgekernelbench[models]'",
+        ) from error
+    order = Order(**{f.name: getattr(plan, f.name) for f in fields(plan)}, observer=display)
+    return run_with_model(order, Asking(model, base_url, samples))
 
 
 def why_no_verdict(record: Record) -> str:

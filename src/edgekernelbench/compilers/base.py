@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from edgekernelbench.compilers.launch import LaunchPlan
 from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.dtypes import DType
@@ -53,7 +54,8 @@ class StaticFacts(_Stored):
 
 
 class Manifest(_Stored):
-    """Says how to call an artifact: stored as ``manifest.json`` beside ``library``.
+    """Says how to call an artifact: stored as ``manifest.json`` beside ``library``, which is a
+    shared library, or the source of device kernels and then ``plans`` say how to launch them.
 
     ``main_args`` and ``prepack_args`` name entries of ``arguments`` in call order; tables are
     passed like constants, their values under ``tables`` (flat, row-major).
@@ -67,6 +69,7 @@ class Manifest(_Stored):
     main_args: tuple[str, ...]
     prepack_args: tuple[str, ...] = ()
     tables: dict[str, tuple[int | float, ...]] = {}
+    plans: dict[Literal["main", "prepack"], LaunchPlan] = {}
     facts: StaticFacts
 
 

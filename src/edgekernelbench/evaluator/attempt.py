@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,26 @@ class _Verdict(Exception):
         self.fields = fields
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A kernel that was built and not run.
+
+    Attributes:
+        status: how an evaluation would end that cannot even run it; None if it could.
+        message: the reason, in one line.
+        diagnostics: JSON form of `ir.diagnostics.Diagnostic`.
+    """
+
+    kernel_hash: str
+    status: EvaluationStatus | None
+    message: str
+    diagnostics: tuple[dict[str, Any], ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.status is None
+
+
 class Attempt:
     """The evaluation of one text. Single use."""
 
@@ -62,6 +83,7 @@ class Attempt:
         self._fields: dict[str, Any] = {"kernel_hash": text_hash(text)}
         self._network = ""
         self.seconds: dict[str, float] = {}
+        self.launches = 0  # of device kernels, by one call
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -96,6 +118,17 @@ class Attempt:
             **self._fields,
         )
 
+    def check(self) -> Check:
+        """What can be known without running the kernel: it is built, and its bill looked at."""
+        try:
+            self._check_bill(self._build())
+        except _Verdict as verdict:
+            message, status = verdict.message, verdict.status
+        else:
+            message, status = "", None
+        found = self._fields.get("diagnostics", ())
+        return Check(self._fields["kernel_hash"], status, message, found)
+
     def _course(self) -> None:
         built = self._build()
         self._check_bill(built)
@@ -117,7 +150,7 @@ class Attempt:
         try:
             with self.step("start"):
                 candidate.first.deadline = time.monotonic() + self._settings.total_run_s
-                candidate.bind(pool, source, self._settings.run_s)
+                candidate.bind(pool, source, self._evaluator.bind_seconds)
                 self._network = candidate.first.unisolated or "isolated"
             match.first_call()
             self._overhead()
@@ -193,6 +226,7 @@ class Attempt:
         """Over budget before anything runs, where the sum is known."""
         assert built.manifest is not None
         facts = built.manifest.facts
+        self.launches = built.launches
         total = facts.io_bytes + facts.packed_bytes + facts.workspace_bytes
         limit = self._evaluator.target.memory_bytes
         self._fields["resources"] = Resources(

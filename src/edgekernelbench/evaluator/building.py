@@ -19,6 +19,7 @@ import edgekernelbench
 from edgekernelbench.baselines.base import Materials, ReadsFiles, Recipe, Unavailable
 from edgekernelbench.baselines.registry import load_baseline
 from edgekernelbench.compilers.base import Manifest
+from edgekernelbench.compilers.launch import count_launches
 from edgekernelbench.evaluator.buildchild import (
     BaselineJob,
     BaselineReply,
@@ -44,11 +45,13 @@ _Form = TypeVar("_Form", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class BuiltKernel:
-    """What came of a text. ``manifest`` is there exactly when ``reply.outcome`` is ``built``."""
+    """What came of a text. ``manifest`` is there exactly when ``reply.outcome`` is ``built``;
+    ``launches`` are of device kernels, by one call."""
 
     reply: KernelReply
     manifest: Manifest | None
     misfit: str = ""
+    launches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +97,11 @@ class Builder:
             return BuiltKernel(reply, None)
         try:
             manifest = read_manifest(folder)
+            launches = {name: count_launches(p) for name, p in manifest.plans.items()}
         except (OSError, ValueError) as error:
             raise ChildLost("bad_reply", f"unusable artifact: {error}") from error
         misfit = "" if interface is None else fits(manifest, interface)
-        return BuiltKernel(reply, manifest, misfit)
+        return BuiltKernel(reply, manifest, misfit, launches.get("main", 0))
 
     def _ask(
         self,

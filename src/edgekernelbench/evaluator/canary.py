@@ -105,7 +105,7 @@ class Canary:
         pool = Pool(self._task, settings.input_sets)
         canary = Replicas(lambda: self._evaluator.kernel_contestant("canary", folder, self._task))
         try:
-            canary.bind(pool, random.Random(), settings.run_s)
+            canary.bind(pool, random.Random(), self._evaluator.bind_seconds)
             judge = Judge(self._task, pool, canary)
             entrant = Entrant(canary, True, judge.look)
             meter = Meter(settings, settings.input_sets, random.Random())

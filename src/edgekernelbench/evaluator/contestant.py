@@ -56,7 +56,10 @@ class _BindReply(_Reply):
 
 
 class _RunReply(_Reply):
+    """``device_ns``: of each sample, where a device takes the time: kernels alone, and host."""
+
     ns: list[int]
+    device_ns: list[list[int]] = []
 
 
 class _ErrorReply(_Reply):
@@ -79,6 +82,16 @@ class Program:
     wants_twin: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceSample:
+    """Nanoseconds of a sample's ``calls`` calls on a device: see `baselines.base.DeviceTimes`."""
+
+    calls: int
+    span_ns: int
+    kernels_ns: int
+    host_ns: int
+
+
 class Contestant:
     """One program in one process. Usable again after a failure, with a new process.
 
@@ -92,6 +105,7 @@ class Contestant:
 
     Attributes:
         deadline: `time.monotonic` by which everything must be done, if there is one.
+        device_samples: every sample since the process was bound, where it runs on a device.
     """
 
     def __init__(
@@ -111,7 +125,10 @@ class Contestant:
         self._inputs = tuple(p.name for p in ports if p.role == "input")
         self._outputs = tuple(p.name for p in ports if p.role == "output")
         moving = [p for p in ports if p.role != "const"]
-        self._layout = guarded((p.name, p.dtype, p.shape) for p in moving)
+        device = program.plug.device
+        arrays = [(p.name, p.dtype, p.shape) for p in moving]
+        self._layout = guarded(arrays) if device is None else guarded(arrays, device.align_bytes)
+        self.device_samples: list[DeviceSample] = []
         self._pattern = 0
         self.bind_seconds = 0.0
         self._worker: Worker | None = None
@@ -161,7 +178,9 @@ class Contestant:
             n_sets=len(pool.sets),
             twin_bytes=None if twin is None else twin.size,
             pattern=pattern,
+            on_device=self._program.plug.device is not None,
         )
+        self.device_samples.clear()
         regions = [self._out, pool.consts, *(item.region for item in pool.sets)]
         fds = [region.fd for region in regions] + ([] if twin is None else [twin.fd])
         reply = self._ask({"op": "bind", **bind.model_dump(mode="json")}, timeout, _BindReply, fds)
@@ -205,10 +224,23 @@ class Contestant:
             timeout = max(0.0, min(timeout, self.deadline - time.monotonic()))
         reply = self._ask({"op": "run", **request.model_dump()}, timeout, _RunReply)
         passed = time.monotonic_ns() - began
-        if len(reply.ns) != len(samples) or min(reply.ns) < 0 or sum(reply.ns) > passed:
+        possible = min(reply.ns) >= 0 and sum(reply.ns) <= passed
+        if len(reply.ns) != len(samples) or not possible or not self._note(samples, reply, passed):
             self.close()
             raise Failure("bad_reply", f"{self.name}: times that cannot be")
         return reply.ns
+
+    def _note(self, samples: Sequence[Sample], reply: _RunReply, passed: int) -> bool:
+        """Keeps what a device says beside the time; whether that can be."""
+        if self._program.plug.device is None:
+            return not reply.device_ns
+        if [len(times) for times in reply.device_ns] != [2] * len(samples):
+            return False
+        for sample, span, (kernels, host) in zip(samples, reply.ns, reply.device_ns, strict=True):
+            if not 0 <= kernels <= span or not 0 <= host <= passed:
+                return False
+            self.device_samples.append(DeviceSample(sample.calls, span, kernels, host))
+        return True
 
     @property
     def layout(self) -> Layout:
@@ -227,8 +259,9 @@ class Contestant:
 
     def rss_growth(self) -> int | None:
         """Bytes by which resident memory has grown at its peak, without what is only there for
-        the harness (mapped input sets, the region that outputs leave by); None when unknown."""
-        if self._worker is None or self._pool is None:
+        the harness (mapped input sets, the region that outputs leave by); None when unknown, and
+        where a program's memory is a device's."""
+        if self._worker is None or self._pool is None or self._program.plug.device is not None:
             return None
         peak = _memory(self._worker.pid, "VmHWM")
         pool = self._pool

@@ -12,7 +12,10 @@ from pathlib import Path
 
 from edgekernelbench.evaluator.model import Environment
 
-_PACKAGES = ("edgekernelbench", "apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime")
+_PACKAGES = (
+    "edgekernelbench", "apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime",
+    "pyopencl", "pocl-binary-distribution",
+)  # fmt: skip
 _CPU = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from filelock import FileLock
@@ -18,6 +19,7 @@ from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.session import TaskSession
 from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.evaluator.task import EvalTask, ports
+from edgekernelbench.targets.device import OpenClDevice
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks, load_peaks
@@ -40,7 +42,7 @@ class Evaluator:
     lets one evaluation at a time run, across processes too.
 
     Args:
-        target: the device. Only this host, for now.
+        target: this host's processor, or an OpenCL device of this host.
         settings: of every evaluation.
         cache_dir: where builds of baselines and locks lie; the user's cache folder if left out.
         machinery: other plugs than the real ones.
@@ -58,19 +60,21 @@ class Evaluator:
         cache_dir: Path | None = None,
         machinery: Machinery | None = None,
     ) -> None:
-        if target.backend != "llvm" or target.mtriple is not None:
+        if not _is_here(target):
             raise UsageError(
-                f"target {target.name!r} cannot be run here", "evaluations run on llvm, this host"
+                f"target {target.name!r} cannot be run here",
+                "evaluations run on llvm, this host, and opencl, a device of it",
             )
         self.settings = settings or EvalSettings()
         threads = self.settings.threads or target.threads
         self.target = target.model_copy(update={"threads": threads})
-        self.machinery = machinery or _machinery(threads)
+        self.machinery = machinery or _machinery(threads, target.opencl)
         unknown = [b for b in self.settings.baselines if b not in self.machinery.baselines]
         if unknown:
             known = ", ".join(self.machinery.baselines)
             raise UsageError(f"no baseline {unknown[0]!r}", f"there are {known}")
-        self.cores = choose_cores(threads)
+        # A driver places its threads itself.
+        self.cores = choose_cores(threads) if target.opencl is None else ()
         self.cache_dir = _writable(cache_dir or default_cache())
         self._servers = {name: ForkServer(spec) for name, spec in self.machinery.servers.items()}
         self.builder = Builder(
@@ -79,7 +83,9 @@ class Evaluator:
         self.canary = Canary(self)
         # One object, so that a thread that holds the lock may take it again.
         self._lock = device_lock(target, self.cache_dir)
-        self._measures_peaks = machinery is None and self.settings.roofline
+        # Peaks are those of the host's processor; of other devices none are measured yet.
+        roofline = self.settings.roofline and target.backend == "llvm"
+        self._measures_peaks = machinery is None and roofline
         self._peaks = load_peaks(self.target) if self._measures_peaks else None
         self._peak_measurements = 0
         self._measuring_peaks = False
@@ -142,7 +148,11 @@ class Evaluator:
         self, name: str, folder: Path, task: EvalTask, unlimited_time: bool = False
     ) -> Contestant:
         """A contestant for a compiled kernel in ``folder``, limited like any candidate."""
-        program = Program(folder, self.machinery.runners["tvm-library"], {}, self.cores)
+        program = self.kernel_program(folder)
+        device = self.target.opencl
+        if device is not None:
+            memory = self.target.memory_bytes + _SLACK_BYTES
+            return self.contestant(name, program, task, _device_limits(device, memory))
         seconds = self.settings.total_run_s * self.target.threads + 30
         limits = Limits(
             memory_bytes=self.target.memory_bytes + _SLACK_BYTES,
@@ -151,12 +161,28 @@ class Evaluator:
         )
         return self.contestant(name, program, task, limits)
 
+    def kernel_program(self, folder: Path) -> Program:
+        """How to run what the compiler left in ``folder``."""
+        device = self.target.opencl
+        if device is None:
+            return Program(folder, self.machinery.runners["tvm-library"], {}, self.cores)
+        options = {"device": device.choice.model_dump()}
+        return Program(folder, self.machinery.runners["device-kernel"], options)
+
+    @property
+    def bind_seconds(self) -> float:
+        """What binding a kernel may take: drivers of devices go on compiling when it first runs."""
+        on_host = self.target.opencl is None
+        return self.settings.run_s if on_host else self.settings.compile_s
+
     def contestant(
         self, name: str, program: Program, task: EvalTask, limits: Limits | None = None
     ) -> Contestant:
         """A contestant for any program; without limits of memory and time unless given."""
         server = self._servers[program.plug.server]
-        limits = limits or Limits(file_bytes=_LOG_BYTES)
+        if limits is None:
+            device = program.plug.device
+            limits = Limits(file_bytes=_LOG_BYTES) if device is None else _device_limits(device)
         return Contestant(name, program, server, ports(task), limits, self.settings.run_s)
 
     # ------------------------------------------------------------ life
@@ -176,11 +202,41 @@ class Evaluator:
 _machinery = machinery
 
 
+def _is_here(target: Target) -> bool:
+    """Whether this host has what a target's programs run on."""
+    if target.backend == "opencl":
+        return target.opencl is not None
+    return target.backend == "llvm" and target.mtriple is None
+
+
+def _device_limits(device: OpenClDevice, memory_bytes: int | None = None) -> Limits:
+    """Of a process that runs kernels on a device.
+
+    A driver for CPUs links each kernel by a program of its own, and its memory is the process's;
+    one for other devices reserves address space at will.
+    """
+    if device.is_host_cpu:
+        return Limits(memory_bytes=memory_bytes, processes=True)
+    return Limits()
+
+
 def device_lock(target: Target, cache_dir: Path | None = None) -> FileLock:
     """Held by whoever compiles for or runs on a target, in every process with that cache."""
     folder = (cache_dir or default_cache()) / "locks"
     folder.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder / f"{target.name}.lock")
+    return FileLock(folder / f"{_lock_name(target)}.lock")
+
+
+def _lock_name(target: Target) -> str:
+    """One name for one device, whatever the target is called: OpenCL on the host's processor
+    shares it with ``llvm``."""
+    device = target.opencl
+    if device is None:
+        return target.name
+    if device.is_host_cpu:
+        return "llvm"
+    words = f"opencl {device.platform} {device.name} {device.index}"
+    return re.sub(r"\W+", "-", words).strip("-").lower()
 
 
 def default_cache() -> Path:

@@ -14,8 +14,10 @@ from typing import Literal
 
 from edgekernelbench.baselines.base import RunnerKind
 from edgekernelbench.evaluator.forkserver import ServerSpec
+from edgekernelbench.targets.device import OpenClDevice
+from edgekernelbench.targets.opencl import PASSED_ON
 
-ServerName = Literal["compile", "run", "ort"]
+ServerName = Literal["compile", "run", "ort", "device"]
 
 CANARY = """
 kernel canary[N=64](x: f32[N]) -> (y: f32[N]) {
@@ -29,10 +31,14 @@ CANARY_SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class RunnerPlug:
-    """Which server forks the process, and what makes the runner there (folder, options)."""
+    """Which server forks the process, and what makes the runner there (folder, options).
+
+    ``device`` is where it runs programs, if that is not the host's own processor and memory.
+    """
 
     server: ServerName
     factory: str
+    device: OpenClDevice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,9 @@ class Machinery:
     build_baseline: str = "edgekernelbench.evaluator.buildchild:build_baseline"
 
 
-def machinery(threads: int) -> Machinery:
-    """TVM for kernels, the registered baselines, ``threads`` cores for every contestant."""
+def machinery(threads: int, device: OpenClDevice | None = None) -> Machinery:
+    """TVM for kernels, the registered baselines, ``threads`` cores for every contestant, or an
+    OpenCL device for all of them."""
     from edgekernelbench.baselines.packs import PACKS_VARIABLE, pack_places
     from edgekernelbench.baselines.registry import BASELINES
 
@@ -59,23 +66,37 @@ def machinery(threads: int) -> Machinery:
         "TVM_THREAD_POOL_SPIN_COUNT": str(spin_count()),
         "TVM_BIND_THREADS": "0",  # see `targets.placement`
     } | HUGE_PAGES
+    compile_env = {PACKS_VARIABLE: pack_places()}
+    compile_side: tuple[str, ...] = (f"{here}:compile_side",)
+    servers: dict[ServerName, ServerSpec] = {
+        "run": ServerSpec("run", (f"{here}:run_side",), run_env),
+        "ort": ServerSpec("ort", (f"{here}:ort_side",), HUGE_PAGES),
+    }
+    if device is not None:
+        env = device_environment(threads)
+        compile_env |= env
+        compile_side += (f"{here}:device_side",)
+        servers["device"] = ServerSpec("device", (f"{here}:device_side",), env)
+    servers["compile"] = ServerSpec("compile", compile_side, compile_env)
+    runners = "edgekernelbench.evaluator.runners"
     return Machinery(
-        servers={
-            "compile": ServerSpec(
-                "compile", (f"{here}:compile_side",), {PACKS_VARIABLE: pack_places()}
-            ),
-            "run": ServerSpec("run", (f"{here}:run_side",), run_env),
-            "ort": ServerSpec("ort", (f"{here}:ort_side",), HUGE_PAGES),
-        },
+        servers=servers,
         compiler="edgekernelbench.compilers.tvm:TvmCompiler",
         runners={
-            "tvm-library": RunnerPlug("run", "edgekernelbench.evaluator.runners:tvm_library"),
-            "tvm-plan": RunnerPlug("run", "edgekernelbench.evaluator.runners:tvm_plan"),
-            "relax": RunnerPlug("run", "edgekernelbench.evaluator.runners:relax"),
+            "tvm-library": RunnerPlug("run", f"{runners}:tvm_library"),
+            "tvm-plan": RunnerPlug("run", f"{runners}:tvm_plan"),
+            "relax": RunnerPlug("run", f"{runners}:relax"),
+            "device-kernel": RunnerPlug("device", f"{runners}:device_kernel", device),
             "ort": RunnerPlug("ort", "edgekernelbench.baselines.ort:OrtRunner"),
         },
         baselines=BASELINES,
     )
+
+
+def device_environment(threads: int) -> dict[str, str]:
+    """Where drivers are, and how many cores one for CPUs may take."""
+    places = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return places | {"POCL_MAX_PTHREAD_COUNT": str(threads), "PYOPENCL_NO_CACHE": "1"}
 
 
 HUGE_PAGES = {

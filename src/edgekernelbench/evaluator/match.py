@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.judge import Judge, WrongResult
-from edgekernelbench.evaluator.model import BaselineResult, Performance
+from edgekernelbench.evaluator.model import BaselineResult, DeviceFigures, Performance
 from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks
 from edgekernelbench.evaluator.plausible import implausible
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.rivals import Rival
-from edgekernelbench.evaluator.statistics import grouped, speedup
+from edgekernelbench.evaluator.statistics import grouped, median, speedup
 from edgekernelbench.evaluator.task import Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
 from edgekernelbench.targets.model import Target
@@ -29,6 +29,9 @@ def flush_bytes(target: Target) -> int:
 
 
 TIMER = "perf_counter_ns/child"
+DEVICE_TIMER = "opencl profiling events, first start to last end/child"
+_LAUNCH_US = 200.0
+"""What launching a kernel, and asking when it ran, may cost the host."""
 
 
 class Match:
@@ -69,7 +72,7 @@ class Match:
         with self._attempt.step("first"):
             self._meter.first(self.candidate)
         with self._attempt.step("start"):
-            self._multiply(self._replicas, self.candidate, self._evaluator.settings.run_s)
+            self._multiply(self._replicas, self.candidate, self._evaluator.bind_seconds)
 
     def _multiply(self, replicas: Replicas, entrant: Entrant, timeout: float) -> None:
         if entrant.scored and entrant.series.is_short:
@@ -89,7 +92,8 @@ class Match:
         with self._attempt.step("audit"):
             self._replicas.turn(0)
             median_us = self.candidate.series.median_us
-            self._clocks = compare_clocks(self.candidate.runs, median_us)
+            around_us = _LAUNCH_US * self._attempt.launches
+            self._clocks = compare_clocks(self.candidate.runs, median_us, around_us)
 
     def _enter(self, rival: Rival) -> Entrant | None:
         assert rival.contestant is not None
@@ -127,7 +131,7 @@ class Match:
             low_us=times.low,
             high_us=times.high,
             samples_us=tuple(round(us, 4) for us in series.samples),
-            timer=TIMER,
+            timer=TIMER if self._evaluator.target.opencl is None else DEVICE_TIMER,
             rounds=len(series.rounds),
             calls_per_sample=series.calls,
             threads=self._evaluator.target.threads,
@@ -136,6 +140,17 @@ class Match:
             overhead_dominated=overhead > times.median / 4,
             replicas=self.candidate.runs.count,
             interval_reached=times.half_width <= self._evaluator.settings.interval,
+            device=self._device_figures(),
+        )
+
+    def _device_figures(self) -> DeviceFigures | None:
+        if self._evaluator.target.opencl is None:
+            return None
+        samples = self._replicas.device_samples
+        return DeviceFigures(
+            launches=self._attempt.launches,
+            kernels_us=median([s.kernels_ns / 1e3 / s.calls for s in samples]),
+            host_us=median([max(0, s.host_ns - s.span_ns) / 1e3 / s.calls for s in samples]),
         )
 
     def baseline_results(self) -> dict[str, BaselineResult]:

@@ -82,6 +82,21 @@ class Correctness(_Stored):
     message: str = ""
 
 
+class DeviceFigures(_Stored):
+    """What a device's time does not say. Medians of microseconds per call.
+
+    Attributes:
+        launches: kernels that one call starts.
+        kernels_us: in the kernels alone; the time of the call less this is gaps between them.
+        host_us: by the host's clock, from the first launch until all is done, less the time of
+            the call: what starting work on the device costs here.
+    """
+
+    launches: int
+    kernels_us: float
+    host_us: float
+
+
 class Performance(_Stored):
     """Time of one call. ``low_us..high_us`` is a 95 % interval of the median.
 
@@ -96,6 +111,8 @@ class Performance(_Stored):
         launch_overhead_us: what calling a kernel with nothing to do costs the same way.
         overhead_dominated: the overhead is more than a quarter of the median.
         interval_reached: the interval is as narrow as the settings asked.
+        device: there when a device took the time, which then reaches from the start of a call's
+            first kernel to the end of its last.
     """
 
     median_us: float
@@ -111,6 +128,7 @@ class Performance(_Stored):
     launch_overhead_us: float
     overhead_dominated: bool
     interval_reached: bool
+    device: DeviceFigures | None = None
 
 
 _LARGEST = 1e12

@@ -28,22 +28,24 @@ _MORE_TRIES = 20
 @dataclass(frozen=True, slots=True)
 class Clocks:
     """Microseconds of one call by either clock, from the least of some tries: other work on the
-    machine only adds to it."""
+    machine only adds to it. ``around_us`` is what the parent may see beside the call itself."""
 
     parent_us: float
     child_us: float
+    around_us: float = 0.0
 
     @property
     def disagree(self) -> bool:
-        return self.parent_us > CLOCK_RATIO * self.child_us
+        return self.parent_us > CLOCK_RATIO * self.child_us + self.around_us
 
 
-def compare_clocks(runs: Runs, median_us: float) -> Clocks | None:
+def compare_clocks(runs: Runs, median_us: float, around_us: float = 0.0) -> Clocks | None:
     """What both clocks say of a contestant.
 
     Args:
         runs: the contestant.
         median_us: what its own clock said while it was measured.
+        around_us: what a call may cost beside that: a device's clock says nothing of launches.
 
     Returns:
         None for calls that by the child's clock take long: nobody forges those.
@@ -61,7 +63,7 @@ def compare_clocks(runs: Runs, median_us: float) -> Clocks | None:
         few = _least(few, _request(runs, 1))
         many = _least(many, _request(runs, calls + 1))
         parent, child = (max(0.0, m - f) * 1e6 / calls for m, f in zip(many, few, strict=True))
-        clocks = Clocks(parent, max(child, median_us))
+        clocks = Clocks(parent, max(child, median_us), around_us)
         if attempt + 1 >= tries and not clocks.disagree:
             break
     return clocks

@@ -236,6 +236,11 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
     Raises:
         UsageError: the target cannot be run here, or none of the kernels for a roof gave a time.
     """
+    if target.backend != "llvm":
+        raise UsageError(
+            f"the peaks of {target.name} cannot be measured: the kernels for it are for CPUs",
+            "peaks are measured of llvm, this host; other targets are held against no roofline",
+        )
     if evaluator is None:
         from edgekernelbench.evaluator.evaluator import Evaluator as Fresh
 

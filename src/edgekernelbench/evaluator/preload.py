@@ -54,6 +54,16 @@ def run_side() -> None:
     execute.load_runtime()
 
 
+def device_side() -> None:
+    """NumPy, the runner and pyopencl. No driver: loading one starts threads."""
+    without_torch()
+    import pyopencl  # noqa: F401
+
+    import edgekernelbench.compilers.tvm.device.load
+    import edgekernelbench.evaluator.runchild
+    import edgekernelbench.evaluator.runners  # noqa: F401
+
+
 def ort_side() -> None:
     """NumPy and the runner. Not ONNX Runtime itself: importing it starts a thread."""
     import edgekernelbench.baselines.ort

@@ -74,20 +74,20 @@ def packed(arrays: Named) -> Layout:
     return _lay_out(arrays, 0, 0)
 
 
-def guarded(arrays: Named) -> Layout:
-    """Arrays with guard bytes before and behind each.
+def guarded(arrays: Named, align: int = _ALIGN) -> Layout:
+    """Arrays with guard bytes before and behind each; each begins at a multiple of ``align``.
 
     The distances differ, so that no two arrays start at the same place of a memory page: caches
     would make that slow, on every contestant alike but not on a device in use.
     """
-    return _lay_out(arrays, _GUARD, 3 * _ALIGN)
+    return _lay_out(arrays, _GUARD, 3 * align, align)
 
 
-def _lay_out(arrays: Named, guard: int, stagger: int) -> Layout:
+def _lay_out(arrays: Named, guard: int, stagger: int, align: int = _ALIGN) -> Layout:
     slots = []
     position = guard
     for number, (name, dtype, shape) in enumerate(arrays):
-        position = -(-position // _ALIGN) * _ALIGN + (number * stagger if guard else 0)
+        position = -(-position // align) * align + (number * stagger if guard else 0)
         slot = Slot(name=name, dtype=dtype, shape=shape, offset=position)
         slots.append(slot)
         position = slot.end + guard

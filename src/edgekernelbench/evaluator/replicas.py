@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from edgekernelbench.evaluator.contestant import Contestant
+from edgekernelbench.evaluator.contestant import Contestant, DeviceSample
 from edgekernelbench.evaluator.regions import Layout
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.task import Pool
@@ -63,6 +63,11 @@ class Replicas:
     def run(self, samples: Sequence[Sample]) -> list[int]:
         """See `Contestant.run`."""
         return self.current.run(samples)
+
+    @property
+    def device_samples(self) -> tuple[DeviceSample, ...]:
+        """See `Contestant.device_samples`; of all replicas."""
+        return tuple(sample for each in self._all for sample in each.device_samples)
 
     # ------------------------------------------------------------ the group
     @property

@@ -125,7 +125,10 @@ class Rivals:
         assert self._materials is not None
         plug = self._evaluator.machinery.runners[recipe.kind]
         twin = self._materials.twin is not None and recipe.wants_twin
-        program = Program(folder, plug, recipe.options, self._evaluator.cores, wants_twin=twin)
+        device = self._evaluator.target.opencl
+        chosen = {} if device is None else {"device": device.choice.model_dump()}
+        options = {**recipe.options, **chosen}
+        program = Program(folder, plug, options, self._evaluator.cores, wants_twin=twin)
         return Replicas(lambda: self._evaluator.contestant(name, program, self._task))
 
     def bind(self, rival: Rival, pool: Pool) -> bool:

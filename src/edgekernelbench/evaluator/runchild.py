@@ -5,7 +5,8 @@ messages, inputs as sealed memory, outputs leave through memory of the parent's.
 
 ``bind``: map constants and input sets, prepare the program; ``run``: a list of samples. A sample
 copies an input set into place, overwrites the outputs with a pattern, calls without and then with
-the clock running, and may copy the whole arena out.
+the clock running, and may copy the whole arena out. Where the program runs on a device, the arena
+has a double there, and the time is the device's.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from edgekernelbench.baselines.base import Runner
+from edgekernelbench.baselines.base import DeviceRunner, Runner
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.regions import Arena, Layout, fill, read_only, writable
 from edgekernelbench.targets.placement import Spreader
 
-RunnerFactory = Callable[[Path, dict[str, Any]], Runner]
+RunnerFactory = Callable[[Path, dict[str, Any]], Runner | DeviceRunner]
 
 
 class _Message(BaseModel):
@@ -45,6 +46,7 @@ class Bind(_Message):
     n_sets: int
     twin_bytes: int | None
     pattern: int
+    on_device: bool = False
 
 
 class Sample(_Message):
@@ -65,9 +67,14 @@ class RunRequest(_Message):
 
 
 class _Bound:
-    """A program on its arrays, with its inputs."""
+    """Arrays of a program, with its inputs.
 
-    def __init__(self, runner: Runner, bind: Bind, fds: list[int]) -> None:
+    Attributes:
+        device_ns: of each sample so far, where a device takes the time: its kernels alone, and
+            what passed on the host meanwhile.
+    """
+
+    def __init__(self, runner: Any, bind: Bind, fds: list[int]) -> None:
         out_fd, const_fd, *set_fds = fds
         self._copy_out = writable(out_fd, bind.arena.size)
         self.arena = Arena(bind.arena, bind.pattern)
@@ -81,12 +88,24 @@ class _Bound:
         twin = None
         if bind.twin_bytes is not None:
             twin = read_only(set_fds[bind.n_sets], bind.twin_bytes).tobytes()
-        self._other: np.ndarray | None = None
         self._consts = consts  # the program may keep pointers into it
+        self.device_ns: list[tuple[int, int]] = []
         self.load(0)
         started = time.perf_counter_ns()
-        self.call = runner.bind(self.inputs, consts.arrays, self.outputs, twin)
+        self._bind(runner, bind.arena, consts.arrays, twin)
         self.bind_ns = time.perf_counter_ns() - started
+
+    def _bind(
+        self, runner: Any, arena: Layout, consts: dict[str, np.ndarray], twin: bytes | None
+    ) -> None:
+        raise NotImplementedError
+
+    def _measure(self, plan: Sample) -> int:
+        """Nanoseconds of the counted calls, after the others."""
+        raise NotImplementedError
+
+    def _hand_back(self, copy: np.ndarray) -> None:
+        raise NotImplementedError
 
     def load(self, number: int) -> None:
         for name, array in self.inputs.items():
@@ -97,6 +116,22 @@ class _Bound:
         self.load(plan.set)
         for array in self.outputs.values():
             fill(array, plan.poison)
+        took = self._measure(plan)
+        if plan.keep:
+            self._hand_back(self._copy_out)
+        return took
+
+
+class _OnHost(_Bound):
+    """A program in this process, on the arena itself."""
+
+    def _bind(
+        self, runner: Runner, arena: Layout, consts: dict[str, np.ndarray], twin: bytes | None
+    ) -> None:
+        self._other: np.ndarray | None = None
+        self.call = runner.bind(self.inputs, consts, self.outputs, twin)
+
+    def _measure(self, plan: Sample) -> int:
         if plan.flush_bytes:
             self._flush(plan.flush_bytes)
         call = self.call
@@ -107,15 +142,42 @@ class _Bound:
         began = clock()
         for _ in repeat:
             call()
-        took = clock() - began
-        if plan.keep:
-            self._copy_out[...] = self.arena.bytes
-        return took
+        return clock() - began
+
+    def _hand_back(self, copy: np.ndarray) -> None:
+        copy[...] = self.arena.bytes
 
     def _flush(self, size: int) -> None:
         if self._other is None or self._other.size < size:
             self._other = np.zeros(size, np.uint8)
         self._other += 1
+
+
+class _OnDevice(_Bound):
+    """A program on a device, on a double of the arena there."""
+
+    def _bind(
+        self,
+        runner: DeviceRunner,
+        arena: Layout,
+        consts: dict[str, np.ndarray],
+        twin: bytes | None,
+    ) -> None:
+        spans = {slot.name: (slot.offset, slot.bytes) for slot in arena.slots}
+        self._call = runner.bind(self.arena.bytes, spans, consts, twin)
+
+    def _measure(self, plan: Sample) -> int:
+        call = self._call
+        call.upload()
+        if plan.flush_bytes:
+            call.flush(plan.flush_bytes)
+        call.untimed(plan.lead)
+        took = call.timed(plan.calls)
+        self.device_ns.append((took.kernels_ns, took.host_ns))
+        return took.span_ns
+
+    def _hand_back(self, copy: np.ndarray) -> None:
+        self._call.download(copy)
 
 
 def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
@@ -125,7 +187,7 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
     module, _, function = payload["factory"].partition(":")
     factory: RunnerFactory = getattr(importlib.import_module(module), function)
     spreader = Spreader(payload["options"]["cores"])
-    runner: Runner | None = None
+    runner: Runner | DeviceRunner | None = None
     bound: _Bound | None = None
     while True:
         message, received = wire.receive_with_fds(connection)
@@ -133,12 +195,16 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
             match message.pop("op"):
                 case "bind":
                     runner = runner or factory(Path.cwd(), payload["options"])
-                    bound = _Bound(runner, Bind.model_validate(message), received)
+                    wanted = Bind.model_validate(message)
+                    made = _OnDevice if wanted.on_device else _OnHost
+                    bound = made(runner, wanted, received)
                     reply: dict[str, Any] = {"bind_ns": bound.bind_ns}
                 case "run":
                     assert bound is not None
                     request = RunRequest.model_validate(message)
+                    bound.device_ns.clear()
                     reply = {"ns": [bound.sample(plan) for plan in request.samples]}
+                    reply["device_ns"] = bound.device_ns
                     spreader.spread()
                 case other:
                     raise ValueError(f"unknown operation {other!r}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edgekernelbench.baselines.base import Runner
+from edgekernelbench.baselines.base import DeviceCall, DeviceRunner, Runner
 from edgekernelbench.baselines.twins import check_baked, initializers
 
 
@@ -104,3 +104,36 @@ class RelaxModel:
 def relax(folder: Path, options: Mapping[str, Any]) -> Runner:
     """Runner factory. Options: see `RelaxModel`."""
     return RelaxModel(folder, options["interface"], options["baked"])
+
+
+class DeviceKernel:
+    """A kernel that `compilers.tvm.TvmCompiler` built for an OpenCL device. ``baked``: see
+    `TvmLibrary`."""
+
+    def __init__(
+        self, folder: Path, choice: Mapping[str, Any], baked: Mapping[str, str] | None = None
+    ) -> None:
+        from edgekernelbench.compilers.tvm.device.load import LoadedDeviceKernel
+        from edgekernelbench.targets.device import DeviceChoice
+
+        self._kernel = LoadedDeviceKernel(folder, DeviceChoice.model_validate(choice))
+        self._baked = baked
+
+    def bind(
+        self,
+        host: np.ndarray,
+        spans: Mapping[str, tuple[int, int]],
+        consts: Mapping[str, np.ndarray],
+        twin: bytes | None,
+    ) -> DeviceCall:
+        if self._baked is not None:
+            if twin is None:
+                raise ValueError("the program's constants are those of the twin")
+            consts = initializers(twin)
+            check_baked(consts, self._baked)
+        return self._kernel.bind(host, spans, consts)
+
+
+def device_kernel(folder: Path, options: Mapping[str, Any]) -> DeviceRunner:
+    """Runner factory. Options ``device`` (a `targets.device.DeviceChoice`) and ``baked``."""
+    return DeviceKernel(folder, options["device"], options.get("baked"))

@@ -7,10 +7,12 @@ import secrets
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgekernelbench.evaluator.attempt import Attempt
+from edgekernelbench.evaluator.attempt import Attempt, Check
 from edgekernelbench.evaluator.model import Evaluation
 from edgekernelbench.evaluator.rivals import Rivals
 from edgekernelbench.evaluator.static import Interface
@@ -45,12 +47,21 @@ class TaskSession:
     def evaluate(self, kernel_text: str) -> Evaluation:
         """The verdict on a kernel. Whatever the text does, this returns."""
         asked = time.perf_counter()
-        with self.evaluator.device_lock():
+        with self._attempt(kernel_text) as attempt:
             waited = time.perf_counter() - asked
+            return attempt.run().model_copy(update={"lock_wait_seconds": round(waited, 6)})
+
+    def check(self, kernel_text: str) -> Check:
+        """What is known of a kernel without running it. Whatever the text does, this returns."""
+        with self._attempt(kernel_text) as attempt:
+            return attempt.check()
+
+    @contextmanager
+    def _attempt(self, kernel_text: str) -> Iterator[Attempt]:
+        with self.evaluator.device_lock():
             folder = Path(tempfile.mkdtemp(prefix="edgekernelbench-"))
             try:
-                attempt = Attempt(self, kernel_text, folder)
-                return attempt.run().model_copy(update={"lock_wait_seconds": round(waited, 6)})
+                yield Attempt(self, kernel_text, folder)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 

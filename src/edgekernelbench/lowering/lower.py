@@ -27,6 +27,7 @@ from edgekernelbench.ir.diagnostics import Diagnostic, Report
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.caches import TensorNames, cached_pairs, resolve_caches
+from edgekernelbench.lowering.directives.gpu import refuse_on_gpu
 from edgekernelbench.lowering.directives.options import resolve_options
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
 from edgekernelbench.lowering.directives.prefetches import read_prefetches, resolve_prefetches
@@ -47,6 +48,10 @@ from edgekernelbench.lowering.emit.lanes import native_lanes
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.expr.rewrite import Names, loads
 from edgekernelbench.lowering.facts import workspace_bytes
+from edgekernelbench.lowering.gpu.body import DeviceBody
+from edgekernelbench.lowering.gpu.buffers import plan_device_buffers
+from edgekernelbench.lowering.gpu.device import Device
+from edgekernelbench.lowering.gpu.modes import loop_modes, stage_levels
 from edgekernelbench.lowering.graph import build_graph
 from edgekernelbench.lowering.nest import Function, Module
 from edgekernelbench.lowering.normalize import NormalizeError, normalize
@@ -116,11 +121,17 @@ class _Lowering:
             self.report.error(rules.NORMALISE, str(error), None)
             return None
         schedule, memory = select_layers(self.kernel, self.target)
+        if self.target.gpu is not None:
+            refuse_on_gpu(schedule, memory, self.report)
+            if self.report.has_errors:
+                return None
         numbers = Numbers(dict(program.sizes), self.report)
         self.options = resolve_options(schedule, self.target, numbers, self.report)
         self.target = self.options.applied(self.target)
         names = Names(program.next_uid)
-        program = materialise_pads(program, names, cached_pairs(memory), native_lanes(self.target))
+        if self.target.gpu is None:
+            lanes = native_lanes(self.target)
+            program = materialise_pads(program, names, cached_pairs(memory), lanes)
         caches = resolve_caches(memory, program, names, self.report)
         program = caches.program
         graph = build_graph(program)
@@ -179,14 +190,18 @@ class _Lowering:
         nests = resolve_nests(lines, graph, numbers, self.report, self.options)
         places = [p for p in lines.places.values() if p.stage in graph.places]
         placed = {p.stage for p in places}
-        stages = plan_stages(graph, nests, placed, lines.targets, self.target)
+        modes = loop_modes(program.body) if self.target.gpu is not None else {}
+        levels = stage_levels(graph, modes) if self.target.gpu is not None else None
+        stages = plan_stages(graph, nests, placed, lines.targets, self.target, levels)
         broken = lines.loops.keys() - nests.keys()
         attach = resolve_loops(places, stages, broken, graph, self.report)
         here = {loop.var for place in graph.places.values() for loop in place.loops}
         waves = {var: wave for var, wave in self.waves.items() if var in here}
-        parallel = parallel_loops(graph, stages, self.target, waves)
+        parallel = frozenset[Var]()
+        if self.target.gpu is None:
+            parallel = parallel_loops(graph, stages, self.target, waves)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}
-        plan = Plan(graph, stages, attach, mine, parallel, caches=lines.caches, waves=waves)
+        plan = Plan(graph, stages, attach, mine, parallel, modes, caches=lines.caches, waves=waves)
         plan = joined(plan)
         ahead = resolve_prefetches(lines.wishes, plan, broken, self.report)
         plan = replace(plan, ahead=ahead)
@@ -230,7 +245,12 @@ class _Lowering:
         ctx.storages.update(packed)
         ctx.taken.update({tensor.name: 1 for tensor in params})
         given = frozenset(packed) | {t.name for t in program.outputs}
-        body = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given)).run(program.body)
+        if self.target.gpu is None:
+            emitter = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given))
+        else:
+            ctx.device = Device(self.target.gpu)
+            emitter = DeviceBody(ctx, tree, plan_device_buffers(plan, tree, given))
+        body = emitter.run(program.body)
         for problem in ctx.problems.values():
             span = problem.span or lines.spans.get(problem.stage)
             place = plan.attach.get(problem.stage)

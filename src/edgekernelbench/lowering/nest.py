@@ -11,6 +11,11 @@ branch. What the branch not taken loads may be uninitialised, or just being writ
 thread or lane: it is not used. A cache may copy such elements, and lanes of an accumulator that no
 one reads may be computed from them. Signed arithmetic that an index depends on never overflows;
 other signed arithmetic may overflow only where its result is not used.
+
+On a GPU the function is the host's side, and every ``block`` loop in it a kernel. Outside of them
+stand serial loops of constant length, allocations and the lets of loop indices. Directly inside a
+``block`` loop stands one ``thread`` loop: together they say how many blocks of how many threads
+run the body, which holds no further loop of these two kinds.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.dots.instructions import Instruction
 from edgekernelbench.lowering.options import Options
 
-LoopKind = Literal["serial", "parallel", "unroll", "vectorize"]
+LoopKind = Literal["serial", "parallel", "unroll", "vectorize", "block", "thread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,8 @@ class For:
 
     A ``vectorize`` loop is innermost: its body holds only `Store`, `LetValue` and `Seq`, and no
     iteration reads what another writes, except into an accumulator element of its own lane.
-    ``parallel`` loops are never nested in each other; they may stand inside serial loops.
+    ``parallel`` loops are never nested in each other; they may stand inside serial loops. A GPU's
+    function has ``block`` and ``thread`` loops in their place.
     """
 
     var: Var
@@ -73,14 +79,22 @@ class Seq:
     body: tuple[Stmt, ...]
 
 
-Scope = Literal["global", "local"]
+Mode = Literal["host", "block", "blocks", "threads", "serial"]
+"""How a ``seq`` or ``each`` loop runs on a GPU.
+
+``host``: counted between kernels. ``block``: a kernel of one block counts. ``blocks``: a block for
+each iteration; ``threads``: a thread. ``serial``: counted inside a kernel.
+"""
+
+Scope = Literal["global", "shared", "local"]
 
 
 @dataclass(frozen=True, slots=True)
 class Alloc:
     """A buffer that lives for the rest of the enclosing `Seq`, uninitialised.
 
-    ``local``: small, meant for registers or the stack of one thread. ``global``: workspace.
+    ``local``: small, meant for registers or the stack of one thread. ``global``: workspace, never
+    allocated inside a kernel. ``shared``: one for all threads of a block, inside kernels only.
     """
 
     tensor: Tensor
@@ -94,6 +108,12 @@ class Prefetch:
 
     tensor: Tensor
     indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of a block wait here for each other, and then see what the others have written
+    to shared and global buffers. All of them come here equally often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +161,7 @@ class Dot:
     instruction: Instruction
 
 
-Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch | Dot
+Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch | Dot | Barrier
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from edgekernelbench.ir.core import Expr, Reduce, Stage, Var
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.graph import Graph
-from edgekernelbench.lowering.nest import LoopKind
+from edgekernelbench.lowering.nest import LoopKind, Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,13 @@ class StagePlan:
     @property
     def split(self) -> Piece | None:
         """The parallel loop over chunks of a reduction axis, if there is one."""
-        return next((p for p in self.pieces if p.reduction and p.kind == "parallel"), None)
+        kinds = ("parallel", "block")
+        return next((p for p in self.pieces if p.reduction and p.kind in kinds), None)
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether the threads of a block share the terms of a reduction."""
+        return any(p.reduction and p.kind == "thread" for p in self.pieces)
 
     @property
     def first_reduction(self) -> int:
@@ -146,7 +152,7 @@ class StagePlan:
         Unrolled loops right outside a vectorised reduction axis count as inside: their results
         advance together.
         """
-        threads = [k for k, p in enumerate(self.pieces) if p.kind == "parallel"]
+        threads = [k for k, p in enumerate(self.pieces) if p.kind in ("parallel", "block")]
         none = len(self.pieces) if self.split is None else threads[-1] + 1  # chunks of one element
         inner = (k for k, p in enumerate(self.pieces) if p.reduction and k not in threads)
         return min(next(inner, none), self.first_shared)
@@ -209,7 +215,8 @@ class Plan:
         attach: stages computed inside another's loop; all others have their own nest. The target
             is never a stage that another one computes.
         layouts: storage of stage tensors, by name.
-        parallel_loops: ``each`` loops whose iterations run on several threads.
+        parallel_loops: ``each`` loops whose iterations run on several threads (of a CPU).
+        modes: how the loops of the program run on a GPU.
         together: components of a reduction that another stage, one of them too, computes.
         caches: copies that serve one stage, with the stage's name.
         ahead: what is prefetched in the loops of a stage.
@@ -221,6 +228,7 @@ class Plan:
     attach: Mapping[str, Attach] = field(default_factory=dict)
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     parallel_loops: frozenset[Var] = frozenset()
+    modes: Mapping[Var, Mode] = field(default_factory=dict)
     together: Mapping[str, str] = field(default_factory=dict)
     caches: Mapping[str, str] = field(default_factory=dict)
     ahead: Mapping[str, tuple[Ahead, ...]] = field(default_factory=dict)

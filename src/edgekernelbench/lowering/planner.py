@@ -18,6 +18,13 @@ from edgekernelbench.lowering.defaults import (
 )
 from edgekernelbench.lowering.expr.linear import Ranges, int_const
 from edgekernelbench.lowering.expr.rewrite import free_vars
+from edgekernelbench.lowering.gpu.defaults import (
+    device_merge_pieces,
+    device_pieces,
+    device_scatter_nest,
+    is_small_search,
+)
+from edgekernelbench.lowering.gpu.device import Level
 from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
 from edgekernelbench.lowering.passes.scatter import conjuncts, find_scatter, scatters
 from edgekernelbench.lowering.passes.total import total
@@ -40,19 +47,23 @@ def plan_stages(
     placed: Collection[str],
     targets: Collection[str],
     target: Target,
+    levels: Mapping[str, Level] | None = None,
 ) -> dict[str, StagePlan]:
     """The nests of all stages: those given, and the default rules for the others.
 
     Args:
         placed: stages computed inside others' loops.
         targets: stages that others are placed in.
+        levels: where each stage runs on a GPU.
     """
     given = given_to_all(graph, given)
     whole = set(graph.places) - set(placed) - set(targets)
     stages: dict[str, StagePlan] = {}
     for name, place in graph.places.items():
         nest = given.get(name)
-        if nest is None:
+        if nest is None and levels is not None:
+            nest = _on_device(place.stage, levels[name], name in whole, target)
+        elif nest is None:
             scatter = find_scatter(place.stage) if name in whole else None
             if scatter is not None:
                 nest = scatter_nest(place.stage, scatter)
@@ -63,10 +74,21 @@ def plan_stages(
     return stages
 
 
+def _on_device(stage: core.Stage, level: Level, whole: bool, target: Target) -> Nest:
+    """The default nest of a stage on a GPU."""
+    assert target.gpu is not None
+    scatter = find_scatter(stage) if whole and not is_small_search(stage) else None
+    if scatter is not None:
+        return device_scatter_nest(stage, scatter, level)
+    return Nest(device_pieces(stage, level, target.gpu))
+
+
 def _with_merge(plan: StagePlan, target: Target) -> StagePlan:
     if plan.split is None:
         return plan
     chunks = chunk_count(plan.split, extents_of(plan.stage)[plan.split.axis])
+    if target.gpu is not None:
+        return replace(plan, merge=device_merge_pieces(plan.stage))
     return replace(plan, merge=merge_pieces(plan.stage, chunks, target))
 
 

@@ -90,6 +90,12 @@ DOT_LAYOUT = Rule(
 OPTION = Rule("E440", "`option` names an option of the backend once, with one of its values")
 OPTION_SECTION = Rule("E441", "options stand in the section of one backend, not of a class of them")
 
+# ---- GPUs
+ON_GPU = Rule(
+    "E450", "on a GPU, loops are `parallel`, `unroll` or plain, and stages are not placed"
+)
+THREAD_TILE = Rule("E451", "what a thread of a GPU keeps of a stage takes at most 4096 bytes")
+
 # ---- memory
 UNKNOWN_TENSOR = Rule("E510", "`layout` names an input or a stage")
 REPEATED_LAYOUT = Rule("E511", "a tensor has one layout")

@@ -61,6 +61,8 @@ def _walk(statement: Stmt, depth: int, lines: list[str]) -> None:
         case nest.Alloc(tensor=tensor, scope=scope):
             shape = ", ".join(map(str, tensor.shape))
             lines.append(f"{pad}{scope} {tensor.name}: {tensor.dtype.value}[{shape}]")
+        case nest.Barrier():
+            lines.append(f"{pad}barrier")
 
 
 def _quads(operand: nest.Quads) -> str:

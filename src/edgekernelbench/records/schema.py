@@ -30,24 +30,33 @@ class TaskFacts(_Stored):
 
 
 class Spent(_Stored):
-    """What an attempt used up, or may use. None: not limited, or not known."""
+    """What an attempt used up, or may use. None: not limited, or not known.
+
+    Attributes:
+        tokens: of prompts and answers, as the provider counts them.
+        seconds: without the wait for the device.
+        cost: US dollars.
+    """
 
     evaluations: int | None = None
     tokens: int | None = None
     seconds: float | None = None
+    cost: float | None = None
 
 
 class Step(_Stored):
     """One decision of an agent and what came of it.
 
     Attributes:
-        action: ``evaluate``, ``propose``, ``keep``, ``stop``, ...
+        action: ``ask``, ``check``, ``evaluate``, ``propose``, ``keep``, ``stop``, ...
         layer: ``compute``, ``schedule``, ``memory`` or None.
         reason: why, in the agent's words.
         status: the evaluation's status, for an evaluation.
         median_us: measured time, for an evaluation that was correct.
         kernel_hash: the candidate; its text is in the run's ``kernels`` folder.
         seconds: since the attempt began.
+        prompt, answer: of a question to a model; keys of texts in the run's ``texts`` folder.
+        tokens: that the question and its answer took.
     """
 
     action: str
@@ -57,6 +66,9 @@ class Step(_Stored):
     status: EvaluationStatus | None = None
     median_us: float | None = None
     kernel_hash: str | None = None
+    prompt: str | None = None
+    answer: str | None = None
+    tokens: int | None = None
 
 
 class Record(_Stored):
@@ -65,6 +77,7 @@ class Record(_Stored):
     ``status`` is the verdict on the kernel that the agent kept last. That kernel was evaluated
     anew by the harness, with inputs drawn after the agent had ended and outside its budget;
     ``evaluation`` is that evaluation, and None only when there was no kernel to evaluate.
+    ``agent_options`` has ``prompt``, the version of what a model was told, where one was asked.
     """
 
     version: Literal[1] = RECORD_VERSION

@@ -1,4 +1,4 @@
-"""The folder of a run: ``run.json`` (its settings), ``records.jsonl``, ``kernels/``.
+"""The folder of a run: ``run.json`` (its settings), ``records.jsonl``, ``kernels/``, ``texts/``.
 
 Records are appended, flushed to the disk and never rewritten. A line that a killed process left
 half-written is moved aside when the run is resumed; readers skip it and say so.
@@ -6,8 +6,10 @@ half-written is moved aside when the run is resumed; readers skip it and say so.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +124,8 @@ class RunStore:
                 _check_settings(path, settings, resume)
             else:
                 _write_whole(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
-            (folder / "kernels").mkdir(exist_ok=True)
+            for name in ("kernels", "texts"):
+                (folder / name).mkdir(exist_ok=True)
             done = _mend(folder / RECORDS)
         except OSError as error:
             raise UsageError(
@@ -164,6 +167,14 @@ class RunStore:
         if not path.exists():
             _write_whole(path, text)
 
+    def keep_text(self, text: str) -> str:
+        """Stores a prompt or an answer under its key, once; returns the key."""
+        key = text_key(text)
+        path = self.folder / "texts" / f"{key}.md"
+        if not path.exists():
+            _write_whole(path, text)
+        return key
+
     def close(self) -> None:
         self._lock.release()
 
@@ -172,6 +183,11 @@ class RunStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def text_key(text: str) -> str:
+    """Of a prompt or an answer: 32 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _hold(folder: Path) -> FileLock:
@@ -234,8 +250,8 @@ def _mend(path: Path) -> list[str]:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    with temporary.open("w", encoding="utf-8", errors="replace") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
+import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
+from edgekernelbench.agents.model import ProviderError
 from edgekernelbench.errors import UsageError
-from edgekernelbench.evaluator import EvalSettings, Evaluator, TaskSession
+from edgekernelbench.evaluator import EvalSettings, Evaluator
 from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.environment import versions
-from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.records.schema import Record, Spent, Step, TaskFacts, record_id
-from edgekernelbench.records.store import RunStore
+from edgekernelbench.records.store import RECORDS, RunStore, read_records
+from edgekernelbench.runs.bench import Bench
 from edgekernelbench.suite import TOLERANCE_VERSION, Workload
 from edgekernelbench.targets.model import Target
 
@@ -77,31 +81,101 @@ class Silent:
 def run(
     config: RunConfig, folder: Path, resume: bool, evaluator: Evaluator, observer: Observer
 ) -> list[Record]:
-    """Runs every attempt that ``folder`` does not hold yet; returns all records of the run.
+    """Runs every attempt that ``folder`` does not hold yet, one after another; returns all records.
 
     Raises:
         UsageError: no task has what the agent needs; see `RunStore.open` and `RunStore.append` too.
     """
-    from edgekernelbench.records.store import RECORDS, read_records
+    with Attempts.open(config, folder, resume, evaluator, observer) as attempts:
+        for workload, epoch in attempts.todo:
+            attempts.work(workload, epoch)
+        return attempts.records()
 
-    _refuse_if_nothing_can_be_done(config)
-    with RunStore.open(folder, config.as_dict(), resume) as store:
+
+class Attempts:
+    """The attempts of a run: which are left, and working on one. Made by `open`.
+
+    `work` may be called by several threads at a time.
+
+    Attributes:
+        todo: attempts without a record, in their order.
+    """
+
+    def __init__(
+        self, config: RunConfig, store: RunStore, evaluator: Evaluator, observer: Observer
+    ) -> None:
+        self.config = config
+        self._store = store
+        self._observer = observer
+        self._bench = Bench(evaluator)
+        self._lock = threading.Lock()
         plan = list(_attempts(config))
-        earlier = store.done
-        if (folder / RECORDS).exists():
-            for record in read_records(folder / RECORDS).records:
+        self._total = len(plan)
+        self.todo = [(w, e) for w, e in plan if _id(config, w, e) not in store.done]
+        self._begun = self._total - len(self.todo)
+
+    @classmethod
+    def open(
+        cls,
+        config: RunConfig,
+        folder: Path,
+        resume: bool,
+        evaluator: Evaluator,
+        observer: Observer,
+    ) -> Attempts:
+        """Creates or takes up a run; tells of what is there already and builds the baselines.
+
+        Raises:
+            UsageError: no task has what the agent needs; see `RunStore.open`.
+        """
+        _refuse_if_nothing_can_be_done(config)
+        store = RunStore.open(folder, config.as_dict(), resume)
+        try:
+            attempts = cls(config, store, evaluator, observer)
+            for record in attempts.records():
                 observer.attempt_ends(record, True)
-        todo = [(w, e) for w, e in plan if _id(config, w, e) not in earlier]
-        ahead = {w.id: as_task(w) for w, _ in todo}.values()
-        for number, _ in enumerate(build_ahead(evaluator, list(ahead)), 1):
-            observer.prepared(number, len(ahead))
-        for number, (workload, epoch) in enumerate(todo, len(plan) - len(todo) + 1):
-            observer.attempt_begins(workload, number, len(plan))
-            with evaluator.session(as_task(workload)) as session:
-                record = _attempt(config, store, session, workload, epoch, observer)
-            store.append(record)
-            observer.attempt_ends(record, False)
-        return list(read_records(folder / RECORDS).records)
+            tasks = list({w.id: as_task(w) for w, _ in attempts.todo}.values())
+            for number, _ in enumerate(build_ahead(evaluator, tasks), 1):
+                observer.prepared(number, len(tasks))
+        except BaseException:
+            store.close()
+            raise
+        return attempts
+
+    def work(self, workload: Workload, epoch: int) -> Record:
+        """One attempt, from the agent's first step to its record on the disk.
+
+        Raises:
+            UsageError: see `RunStore.append`.
+        """
+        with self._lock:
+            self._begun += 1
+            self._observer.attempt_begins(workload, self._begun, self._total)
+        record = _attempt(self.config, self._store, self._bench, workload, epoch, self._step)
+        with self._lock:
+            self._store.append(record)
+            self._observer.attempt_ends(record, False)
+        return record
+
+    def _step(self, step: Step) -> None:
+        with self._lock:
+            self._observer.step(step)
+
+    def records(self) -> list[Record]:
+        """All records there are."""
+        path = self._store.folder / RECORDS
+        return list(read_records(path).records) if path.exists() else []
+
+    def close(self) -> None:
+        """Ends the baselines' processes and gives the folder free."""
+        self._bench.close()
+        self._store.close()
+
+    def __enter__(self) -> Attempts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _refuse_if_nothing_can_be_done(config: RunConfig) -> None:
@@ -149,21 +223,28 @@ def attempt_seed(seed: int, identity: str) -> int:
 def _attempt(
     config: RunConfig,
     store: RunStore,
-    session: TaskSession,
+    bench: Bench,
     workload: Workload,
     epoch: int,
-    observer: Observer,
+    on_step: Callable[[Step], None],
 ) -> Record:
     identity = _id(config, workload, epoch)
     seed = attempt_seed(config.seed, identity)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     clock = time.monotonic()
     budget = Budget(config.limits)
-    device = Device(session.evaluate, budget, store.keep_kernel, on_step=observer.step)
-    answer, broken = _work(config.agent, Task(workload, config.target), device, seed)
+    device = Device(
+        functools.partial(bench.evaluate, workload),
+        budget,
+        store.keep_kernel,
+        functools.partial(bench.check, workload),
+        store.keep_text,
+        on_step=on_step,
+    )
+    answer = _work(config.agent, Task(workload, config.target), device, seed)
     spent = budget.spent
-    session.redraw()  # the verdict stands on inputs that the agent's own evaluations never saw
-    evaluation = None if answer.kernel is None else session.evaluate(answer.kernel)
+    # The verdict stands on inputs that the agent's own evaluations never saw.
+    evaluation = None if answer.kernel is None else bench.verdict(workload, answer.kernel)
     if evaluation is not None and evaluation.kernel_hash is not None and answer.kernel is not None:
         store.keep_kernel(evaluation.kernel_hash, answer.kernel)
     return Record(
@@ -175,7 +256,7 @@ def _attempt(
         model=config.model,
         epoch=epoch,
         seed=seed,
-        status=_status(evaluation, broken),
+        status=answer.status if evaluation is None else evaluation.status,
         kernel=answer.kernel,
         kernel_hash=None if evaluation is None else evaluation.kernel_hash,
         evaluation=evaluation,
@@ -190,23 +271,20 @@ def _attempt(
     )
 
 
-def _work(agent: Agent, task: Task, device: Device, seed: int) -> tuple[Answer, bool]:
+def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
     """The agent's answer; an agent that breaks loses its attempt, not the run."""
     lack = _lack(agent, task.workload)
     if lack:
-        return Answer(None, lack), False
+        return Answer(None, lack)
     try:
-        return agent.attempt(task, device, seed), False
+        return agent.attempt(task, device, seed)
     except UsageError:
         raise
+    except ProviderError as error:
+        return Answer(None, str(error), EvaluationStatus.PROVIDER_ERROR)
     except Exception:
-        return Answer(None, f"the agent failed: {traceback.format_exc(limit=-6)}"), True
-
-
-def _status(evaluation: Evaluation | None, broken: bool) -> EvaluationStatus:
-    if evaluation is not None:
-        return evaluation.status
-    return EvaluationStatus.INFRA_ERROR if broken else EvaluationStatus.NO_KERNEL
+        message = f"the agent failed: {traceback.format_exc(limit=-6)}"
+        return Answer(None, message, EvaluationStatus.INFRA_ERROR)
 
 
 def task_facts(workload: Workload, target: Target) -> TaskFacts:

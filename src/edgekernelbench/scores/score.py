@@ -153,6 +153,11 @@ def _geomean(
     return (mean, low, high) if len(values) >= _LEAST_FOR_INTERVAL else (mean, None, None)
 
 
+def is_fast(record: Record, baseline: str, p: float) -> bool:
+    """Whether an attempt counts as fast at ``p``: the lower bound of its speed-up reaches it."""
+    return _speedups(record).get(baseline, (0.0, 0.0))[1] >= p
+
+
 def _speedups(record: Record) -> dict[str, tuple[float, float]]:
     """Median and lower bound of the speed-up over each baseline, for a correct attempt.
 

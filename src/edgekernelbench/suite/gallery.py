@@ -79,11 +79,14 @@ def load_gallery() -> Mapping[str, Example]:
     return MappingProxyType(found)
 
 
-def shown_for(workload: Workload) -> Example:
+def shown_for(workload: Workload, longest: int | None = None) -> Example:
     """The example that an author of a kernel for ``workload`` learns most from.
 
     It is never of the task's own pattern and never held out. The same family comes first, then one
     of `KIN`, then the nearest level, then the largest share of words that both references use.
+
+    Args:
+        longest: characters that its kernel may have; if all have more, the shortest is taken.
 
     Raises:
         UsageError: see `load_gallery`.
@@ -104,7 +107,8 @@ def shown_for(workload: Workload) -> Example:
         for example in load_gallery().values()
         if example.workload.pattern != workload.pattern and not example.workload.heldout
     ]
-    return max(others, key=merit)
+    short = [other for other in others if longest is None or len(other.kernel) <= longest]
+    return max(short, key=merit) if short else min(others, key=lambda other: len(other.kernel))
 
 
 def _folders() -> tuple[Traversable, Traversable]:

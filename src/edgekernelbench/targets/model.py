@@ -4,9 +4,31 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from edgekernelbench.targets.device import OpenClDevice
 
 Backend = Literal["llvm", "cuda", "opencl"]
+
+
+class Gpu(BaseModel):
+    """What kernels of a GPU must keep within, and the shape of its groups of threads.
+
+    Attributes:
+        arch: NVIDIA's name of the architecture (``sm_87``), None elsewhere.
+        max_threads: threads of one block (work items of a group).
+        shared_bytes: shared (local) memory of one block.
+        warp: threads that run in step.
+        units: multiprocessors (compute units).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    arch: str | None = None
+    max_threads: int = 256
+    shared_bytes: int = 32 * 1024
+    warp: int = 32
+    units: int = 16
 
 
 class Target(BaseModel):
@@ -25,6 +47,8 @@ class Target(BaseModel):
         cache_bytes: data cache sizes from L1 to the last level.
         memory_bytes: what a kernel and its tensors may take in all.
         dtypes_missing: dtypes that the device cannot compute with.
+        gpu: limits of a device with the ``cuda`` or ``opencl`` backend, None for a CPU.
+        opencl: the OpenCL device that kernels run on; None where code is only generated.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,6 +65,14 @@ class Target(BaseModel):
     cache_bytes: tuple[int, ...]
     memory_bytes: int
     dtypes_missing: tuple[str, ...] = ()
+    gpu: Gpu | None = None
+    opencl: OpenClDevice | None = None
+
+    @model_validator(mode="after")
+    def _gpu_where_needed(self) -> Target:
+        if (self.gpu is None) != (self.backend == "llvm"):
+            raise ValueError(f"target {self.name!r}: `gpu` goes with the backends cuda and opencl")
+        return self
 
     @property
     def section_names(self) -> tuple[str, str]:

@@ -29,37 +29,40 @@ def dot_layouts(view: StageView, lane: AxisView, lanes: int) -> tuple[s.LayoutLi
     tile = next((n for n in _TILES if lanes % n == 0), None)
     if tile is None:
         return None
-    out: dict[str, s.LayoutLine | None] = {}
+    found: dict[str, s.LayoutLine | None] = {}
     for read in view.reads:
-        line = _layout(read, axis, lane, tile)
-        if line is False or out.get(read.tensor.name, line) != line:
+        along, across = _moving(read, axis), _moving(read, lane)
+        if along is None or across is None or len(along) != 1 or along == across:
             return None
-        out[read.tensor.name] = line
-    return tuple(line for line in out.values() if line is not None)
+        line = None
+        if across or along != [len(read.dims) - 1]:
+            if read.tensor.kind in ("table", "output"):
+                return None
+            line = _layout(read, along[0], across, tile)
+        if found.get(read.tensor.name, line) != line:
+            return None
+        found[read.tensor.name] = line
+    return tuple(line for line in found.values() if line is not None)
 
 
-def _layout(read: Read, axis: AxisView, lane: AxisView, tile: int) -> s.LayoutLine | bool | None:
-    """What a read needs: no layout (None), a layout, or what there is none for (False)."""
-    along = [d for d, stride in enumerate(read.strides(axis.uid)) if stride != 0]
-    lanes = [d for d, stride in enumerate(read.strides(lane.uid)) if stride != 0]
-    last = len(read.dims) - 1
-    if len(along) != 1 or read.strides(axis.uid)[along[0]] != 1:
-        return False
-    if not lanes and along == [last]:
-        return None
-    if read.tensor.kind in ("table", "output") or lanes == along or len(lanes) > 1:
-        return False
-    if lanes and read.strides(lane.uid)[lanes[0]] != 1:
-        return False
-    names = tuple(f"a{d}" for d in range(len(read.dims)))
-    rest = [s.Name(names[d]) for d in range(len(names)) if d not in (*along, *lanes)]
-    k = s.Name(names[along[0]])
-    if not lanes:
-        return s.LayoutLine(s.Ref(read.tensor.name), names, (*rest, k))
-    j = s.Name(names[lanes[0]])
+def _moving(read: Read, axis: AxisView) -> list[int] | None:
+    """The dimension that moves along an axis one by one, none or one; None for all else."""
+    strides = read.strides(axis.uid)
+    moving = [dim for dim, stride in enumerate(strides) if stride != 0]
+    return moving if len(moving) <= 1 and all(strides[dim] == 1 for dim in moving) else None
+
+
+def _layout(read: Read, along: int, across: list[int], tile: int) -> s.LayoutLine:
+    """``[k, j] -> [j // 16, k // 4, j % 16, k % 4]``; where no lanes move, ``[k, i] -> [i, k]``."""
+    names = tuple(f"a{dim}" for dim in range(len(read.dims)))
+    k, ref = s.Name(names[along]), s.Ref(read.tensor.name)
+    rest = [s.Name(name) for dim, name in enumerate(names) if dim not in (along, *across)]
+    if not across:
+        return s.LayoutLine(ref, names, (*rest, k))
+    j = s.Name(names[across[0]])
     outer = [s.Binary("//", j, s.Num(tile)), *rest, s.Binary("//", k, s.Num(FOUR))]
     inner = [s.Binary("%", j, s.Num(tile)), s.Binary("%", k, s.Num(FOUR))]
-    return s.LayoutLine(s.Ref(read.tensor.name), names, (*outer, *inner))
+    return s.LayoutLine(ref, names, (*outer, *inner))
 
 
 def dot_pieces(view: StageView) -> Iterator[s.Piece]:

@@ -1,4 +1,4 @@
-"""The TVM toolchain behind the `Compiler` protocol, for targets with the ``llvm`` backend."""
+"""The TVM toolchain behind the `Compiler` protocol: this host's CPU, and OpenCL devices."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ MANIFEST = "manifest.json"
 
 
 class TvmCompiler:
-    """Lowers a kernel to its loop program, that to TIR, and that to a shared library."""
+    """Lowers a kernel to its loop program, that to TIR, and that to a shared library, or to the
+    source of device kernels and a plan of launches."""
 
     name = "tvm"
 
     def supports(self, target: Target) -> bool:
-        return target.backend == "llvm"
+        return target.backend in ("llvm", "opencl")
 
     def compile(
         self, kernel: Kernel, program: Program, target: Target, folder: Path
@@ -50,17 +51,18 @@ def compile_module(
     folder: Path,
     started: float | None = None,
 ) -> BuildResult:
-    """Builds a loop program into ``folder``: ``kernel.so`` and ``manifest.json``.
+    """Builds a loop program into ``folder``: code and ``manifest.json``.
 
     Args:
         module: the loop program of ``program``.
         program: gives the interface: names, roles and values of tables.
-        target: a target with the ``llvm`` backend.
+        target: a target that `TvmCompiler` supports.
         folder: existing and empty.
         started: `time.perf_counter` when the compilation began, for the bill.
 
     Raises:
         OSError: if there is no linker, or the folder cannot be written.
+        DeviceMissing: if the OpenCL device is not there.
     """
     from edgekernelbench.compilers.tvm.cost import check_size
 
@@ -68,6 +70,8 @@ def compile_module(
     target = module.options.applied(target)
     if too_large := check_size(module, target.vector_bits):
         return BuildResult(None, too_large)
+    if target.backend == "opencl":
+        return _compile_for_device(module, program, target, folder, started)
     try:
         _build_library(module, target, folder / LIBRARY)
     except OSError:  # no linker, no room: nothing that the kernel or the compiler could help
@@ -77,6 +81,34 @@ def compile_module(
     manifest = make_manifest(
         module, program, target, folder / LIBRARY, time.perf_counter() - started
     )
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
+    return BuildResult(Artifact(folder, manifest))
+
+
+def _compile_for_device(
+    module: nest.Module, program: Program, target: Target, folder: Path, started: float
+) -> BuildResult:
+    from edgekernelbench.compilers.tvm.device import build
+    from edgekernelbench.compilers.tvm.device.opencl import DeviceMissing
+    from edgekernelbench.compilers.tvm.gpu.emit import emit_device_module
+
+    functions = {"main": module.main, "prepack": module.prepack}
+    names = {n: [t.name for t in f.params] for n, f in functions.items() if f is not None}
+    try:
+        emitted = emit_device_module(module, target.backend)
+        built = build.build_device(emitted, names, target, folder)
+    except (OSError, DeviceMissing):  # nothing that the kernel or the compiler could help
+        raise
+    except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug
+        return BuildResult(None, (internal_error(error),))
+    if built.code is None:
+        return BuildResult(None, built.diagnostics)
+    seconds = time.perf_counter() - started
+    manifest = make_manifest(module, program, target, folder / build.SOURCE, seconds)
+    plans = built.code.plans
+    facts = {"workspace_bytes": plans["main"].workspace_bytes}  # after the compiler shared it
+    facts = manifest.facts.model_copy(update=facts)
+    manifest = manifest.model_copy(update={"plans": plans, "facts": facts})
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
     return BuildResult(Artifact(folder, manifest))
 

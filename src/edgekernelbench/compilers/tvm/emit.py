@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from tvm import ir, tirx
 
 from edgekernelbench.compilers.tvm import dots, scalars
 from edgekernelbench.compilers.tvm.contraction import FenceSet, accumulation, find_fences
+from edgekernelbench.compilers.tvm.dialect import LLVM, Dialect
 from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place, Scope
 from edgekernelbench.compilers.tvm.scalars import TExpr
 from edgekernelbench.ir import core
@@ -24,11 +27,17 @@ _KINDS = {
 class FunctionEmitter:
     """Builds one PrimFunc."""
 
-    def __init__(self, function: nest.Function, fences: FenceSet, options: Options) -> None:
+    def __init__(
+        self,
+        function: nest.Function,
+        fences: FenceSet,
+        options: Options,
+        dialect: Dialect = LLVM,
+    ) -> None:
         self._function = function
         self._fences = fences
         self._options = options
-        self._scope = Scope()
+        self._scope = Scope(dialect)
         self._sizes: dict[int, int] = {}
 
     def primfunc(self, symbol: str) -> ir.BaseFunc:
@@ -42,7 +51,7 @@ class FunctionEmitter:
         buffer = tirx.decl_buffer(
             tensor.shape or (1,),
             scalars.storage_dtype(tensor.dtype),
-            tensor.name.replace(".", "_"),
+            re.sub(r"\W", "_", tensor.name),
             scope=scope,
         )
         self._scope.buffers[tensor.name] = buffer
@@ -71,10 +80,15 @@ class FunctionEmitter:
                 place.out.append(tirx.IfThenElse(test, self._block(then), orelse))
             case nest.Prefetch():
                 self._prefetch(statement, place)
+            case nest.Barrier():
+                place.out.append(self._barrier())
             case nest.Dot():
                 place.out.append(dots.dot(statement, self._scope, place))
             case nest.Alloc(tensor=tensor, scope=scope):
                 place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
+
+    def _barrier(self) -> tirx.Stmt:
+        raise NotImplementedError("a CPU has no blocks of threads")
 
     @staticmethod
     def _before(value: TExpr, place: Place) -> TExpr:
@@ -115,8 +129,13 @@ class FunctionEmitter:
             body = _sequence(out)
         else:
             body = self._block(loop.body)
-        made = tirx.For(var, low, extent, _KINDS[loop.kind], body)
-        place.out.append(self._dealt_out(made) if loop.kind == "parallel" else made)
+        place.out.append(self._made(loop.kind, var, low, extent, body))
+
+    def _made(
+        self, kind: nest.LoopKind, var: tirx.Var, low: TExpr, extent: TExpr, body: tirx.Stmt
+    ) -> tirx.Stmt:
+        made = tirx.For(var, low, extent, _KINDS[kind], body)
+        return self._dealt_out(made) if kind == "parallel" else made
 
     def _dealt_out(self, loop: tirx.For) -> tirx.Stmt:
         """A parallel loop whose iterations go to the threads as the options say."""

@@ -18,8 +18,7 @@ from tvm.ir.expr import TensorLoad
 
 from edgekernelbench.compilers.tvm import scalars
 from edgekernelbench.compilers.tvm.contraction import becomes_integer
-from edgekernelbench.compilers.tvm.intrinsics import call_intrinsic
-from edgekernelbench.compilers.tvm.powers import power
+from edgekernelbench.compilers.tvm.dialect import LLVM, Dialect
 from edgekernelbench.compilers.tvm.scalars import TExpr, tvm_dtype
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
@@ -30,9 +29,11 @@ _INT32_MAX = (1 << 31) - 1
 
 
 class Scope:
-    """What names mean at one place of a function: buffers by name, variables by uid."""
+    """What names mean at one place of a function: buffers by name, variables by uid; functions
+    by the code generator's dialect."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect = LLVM) -> None:
+        self.dialect = dialect
         self.buffers: dict[str, tirx.Buffer] = {}
         self.variables: dict[int, TExpr] = {}
         self._slots = 0
@@ -118,7 +119,7 @@ class ExpressionEmitter:
             below = core.children(node)
             value = self._node(node, [values[id(child)] for child in below])
             if id(node) in fences:
-                value = scalars.fence(value)
+                value = self._scope.dialect.fence(value)
             depth = 1 + max((depths[id(child)] for child in below), default=0)
             if below and (uses[id(node)] > 1 or depth > _MAX_DEPTH):
                 value, depth = self.bind(value), 1
@@ -157,7 +158,7 @@ class ExpressionEmitter:
             case core.Binary():
                 return self._binary(node, args[0], args[1])
             case core.Call(fn=fn, dtype=dtype):
-                return call_intrinsic(fn, args, node.args[0].dtype, dtype, self.bind)
+                return self._scope.dialect.call(fn, args, node.args[0].dtype, dtype, self.bind)
             case core.Select():
                 return tirx.Select(*args)
             case core.Cast(arg=arg, dtype=dtype):
@@ -206,7 +207,7 @@ class ExpressionEmitter:
             case "mod":
                 return self._floor_modulo(a, b, dtype)
             case "pow":
-                return power(a, b, node.right, dtype, self.bind)
+                return self._scope.dialect.power(a, b, node.right, dtype, self.bind)
             case "min":
                 return scalars.minimum(self._cheap(a), self._cheap(b))
             case "max":

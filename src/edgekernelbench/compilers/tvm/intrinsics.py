@@ -58,7 +58,7 @@ def call_intrinsic(
         case "abs":
             return _absolute(args[0], source, bind)
         case "sign":
-            return _sign(args[0], source, bind)
+            return sign(args[0], source, bind)
         case "popcount":
             return tirx.Cast(tvm_dtype(dtype), llvm(tvm_dtype(source), "llvm.ctpop", args[0]))
         case "rsqrt":
@@ -88,7 +88,7 @@ def _absolute(x: TExpr, dtype: DType, bind: Bind) -> TExpr:
     return tirx.Select(negative, tirx.Mul(x, const(-1, dtype)), x)
 
 
-def _sign(x: TExpr, dtype: DType, bind: Bind) -> TExpr:
+def sign(x: TExpr, dtype: DType, bind: Bind) -> TExpr:
     """-1, 0 or 1; NaN for NaN."""
     x = bind(x)
     zero = const(0, dtype)

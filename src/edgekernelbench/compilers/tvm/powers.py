@@ -20,21 +20,29 @@ def power(base: TExpr, exponent: TExpr, node: core.Expr, dtype: DType, bind: Bin
     Whole constant exponents become products (squaring). Other f32 powers are expanded, f64 ones
     call the C library once an element, integer ones square over the exponent's bits.
     """
-    if isinstance(node, core.Const) and float(node.value).is_integer():
-        whole = int(node.value)
-        if abs(whole) <= _LARGEST_EXPANDED_POWER and (whole >= 0 or dtype.is_float):
-            value = _repeated_product(bind(base), abs(whole), dtype, bind)
-            return tirx.Div(const(1, dtype), value) if whole < 0 else value
+    exact = exact_power(base, exponent, node, dtype, bind)
+    if exact is not None:
+        return exact
     match dtype:
         case DType.F64:
             return llvm("float64", "llvm.pow", base, exponent)
         case DType.F32:
             return f32_power(bind(base), bind(exponent), bind)
-        case DType.F16:
+        case _:
             wide = [bind(tirx.Cast("float32", v)) for v in (base, exponent)]
             return tirx.Cast(tvm_dtype(dtype), f32_power(wide[0], wide[1], bind))
-        case _:
-            return _integer_power(bind(base), bind(exponent), dtype, bind)
+
+
+def exact_power(
+    base: TExpr, exponent: TExpr, node: core.Expr, dtype: DType, bind: Bind
+) -> TExpr | None:
+    """A power that products alone make, None for the others."""
+    if isinstance(node, core.Const) and float(node.value).is_integer():
+        whole = int(node.value)
+        if abs(whole) <= _LARGEST_EXPANDED_POWER and (whole >= 0 or dtype.is_float):
+            value = _repeated_product(bind(base), abs(whole), dtype, bind)
+            return tirx.Div(const(1, dtype), value) if whole < 0 else value
+    return None if dtype.is_float else _integer_power(bind(base), bind(exponent), dtype, bind)
 
 
 def _multiply(a: TExpr, b: TExpr, dtype: DType) -> TExpr:

@@ -50,7 +50,7 @@ def plan_buffers(plan: Plan, tree: Tree, given: frozenset[str]) -> dict[str, Buf
     """Buffers of the stages without a tile of their own; ``given`` are parameters."""
     names = [n for n in plan.stages if tree.homes[n] is None and n not in given]
     names = [n for n in names if not lives_in_lanes(plan, n)]
-    return _shared({name: _buffer(plan, tree, name) for name in names}, plan, tree)
+    return share_slots({name: _buffer(plan, tree, name) for name in names}, plan, tree)
 
 
 def _buffer(plan: Plan, tree: Tree, name: str) -> BufferPlan:
@@ -65,7 +65,7 @@ def _buffer(plan: Plan, tree: Tree, name: str) -> BufferPlan:
         formals = stage.lhs
         if wave is not None:
             rings = {d: n for d, n in rings.items() if formals[d] not in (wave.outer, wave.inner)}
-        index = tuple(_slab(core.VarRef(v), rings.get(d)) for d, v in enumerate(formals))
+        index = tuple(slab_index(core.VarRef(v), rings.get(d)) for d, v in enumerate(formals))
         shape = tuple(rings.get(d, n) for d, n in enumerate(stage.tensor.shape))
         skew = None if wave is None else skewed(plan, name, wave)
         if skew is not None:
@@ -82,7 +82,7 @@ def _buffer(plan: Plan, tree: Tree, name: str) -> BufferPlan:
     return buffer
 
 
-def _slab(index: Expr, slabs: int | None) -> Expr:
+def slab_index(index: Expr, slabs: int | None) -> Expr:
     if slabs is None:
         return index
     if slabs == 1:
@@ -103,7 +103,7 @@ def _one_thread(plan: Plan, tree: Tree, name: str, owner: Var | None) -> bool:
     return True
 
 
-def _shared(buffers: dict[str, BufferPlan], plan: Plan, tree: Tree) -> dict[str, BufferPlan]:
+def share_slots(buffers: dict[str, BufferPlan], plan: Plan, tree: Tree) -> dict[str, BufferPlan]:
     """The buffers, the larger ones in shared slots where their lives allow it."""
     line = Timeline.of(plan.graph.program.body, tree)
     demands = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -23,6 +23,7 @@ from edgekernelbench.lowering.expr.rewrite import (
     substitute,
 )
 from edgekernelbench.lowering.expr.simplify import simplify
+from edgekernelbench.lowering.gpu.device import Device
 from edgekernelbench.lowering.nest import Alloc, For, LetValue, LoopKind, Seq, Stmt, Store
 from edgekernelbench.lowering.plan import Plan
 from edgekernelbench.targets.model import Target
@@ -68,6 +69,7 @@ class Context:
         leaves: innermost bodies emitted so far.
         derived: loop indices that are no loops here, but follow from others. They are replaced
             after simplification, which knows their ranges.
+        device: where on a GPU statements run at this point, None on a CPU.
     """
 
     plan: Plan
@@ -81,6 +83,7 @@ class Context:
     stages: list[str] = field(default_factory=list)
     leaves: int = 0
     derived: dict[Var, Expr] = field(default_factory=dict)
+    device: Device | None = None
 
     # ---------------------------------------------------------- expressions
     def simple(self, expr: Expr) -> Expr:
@@ -174,6 +177,26 @@ class Context:
         finally:
             self.ranges[index.var] = (low, high)
 
+    def unfused(
+        self, fused: Expr, names: Sequence[str], sizes: Sequence[int]
+    ) -> tuple[list[Stmt], list[Expr]]:
+        """The indices of nested loops of ``sizes`` that run as one, and the lets they need."""
+        lets: list[Stmt] = []
+        indices: list[Expr] = []
+        rest = prod(sizes)
+        for q, (name, size) in enumerate(zip(names, sizes, strict=True)):
+            rest //= size
+            value = core.Binary("fdiv", fused, int_const(rest), DType.S32)
+            if q:
+                value = core.Binary("mod", value, int_const(size), DType.S32)
+            simple = self.simple(value)
+            if not isinstance(simple, core.Const | core.VarRef):
+                var = self.loop_var(name, 0, size - 1)
+                lets.append(LetValue(var, simple))
+                simple = core.VarRef(var)
+            indices.append(simple)
+        return lets, indices
+
     def loop(self, var: Var, extent: int, kind: LoopKind, body: list[Stmt]) -> For:
         return For(var, int_const(0), int_const(extent), kind, Seq(tuple(body)))
 
@@ -208,7 +231,16 @@ class Context:
         return self.workspace(role, name, dtype, shape)
 
     def workspace(self, role: str, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
-        """A buffer of the innermost frame; outside parallel bodies all threads share it."""
+        """A buffer of the innermost frame; outside parallel bodies all threads share it.
+
+        Inside a kernel there is none to be had: it is refused there.
+        """
+        if self.device is not None and self.device.level != "host":
+            taken = dtype.bytes * prod(shape)
+            stage = self.stages[-1] if self.stages else ""
+            message = f"each thread would keep {taken} bytes of `{stage}`"
+            help = "unroll fewer loops, or move loops outside the reduction"
+            self.refuse(rules.THREAD_TILE, stage, message, help)
         key = (role, name, dtype, shape)
         if key not in self.frames[-1]:
             self.frames[-1][key] = self.buffer(name, dtype, shape)

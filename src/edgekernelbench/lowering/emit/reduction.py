@@ -24,7 +24,7 @@ from edgekernelbench.lowering.emit.dots import DotLanes
 from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
 from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.simd import LaneLoops
-from edgekernelbench.lowering.emit.walk import Hook, Walker
+from edgekernelbench.lowering.emit.walk import Hook, Walker, no_cuts
 from edgekernelbench.lowering.emit.widen import widened
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.nest import Alloc, Stmt, Store
@@ -258,7 +258,7 @@ class ReductionEmitter:
             leaf,
             map_lanes(self.ctx.target),
             hook=self.hook,
-            cuts=cutter(self.plan.exprs, self.ctx.ranges),
+            cuts=cutter(self.plan.exprs, self.ctx.ranges) if self.ctx.device is None else no_cuts,
             fetch=fetcher(self.ctx, self.plan),
             ragged={a.var: (a.lo, a.hi) for a in self._reduce.axes if not a.is_constant},
             keep_vectors=tile is not None,

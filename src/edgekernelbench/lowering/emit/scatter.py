@@ -92,7 +92,7 @@ class ScatterEmitter:
         """Clears the elements of a box, and lets everything land that does so there."""
         own = own_axes(self.plan.stage)
         parts = [Part(axis) for axis in own]
-        if parts and self.plan.stage.lhs[-1] == parts[-1].axis:
+        if self.ctx.device is None and parts and self.plan.stage.lhs[-1] == parts[-1].axis:
             parts[-1] = Part(parts[-1].axis, kind="vectorize")
         first = self._walker(name_pieces(parts), self._clear).walk(0, box)
         outer = self.plan.pieces[self._parallel : self._scatter.depth]

@@ -28,6 +28,9 @@ from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.emit.walk import Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
 from edgekernelbench.lowering.expr.rewrite import loads
+from edgekernelbench.lowering.gpu.cooperate import Cooperation
+from edgekernelbench.lowering.gpu.device import device_of
+from edgekernelbench.lowering.gpu.spread import block_threads
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import Attach, Piece, StagePlan, extents_of, own_axes
 
@@ -84,8 +87,13 @@ class Emitter:
         outer = plan.pieces[: plan.first_reduction]
         if plan.split is not None:
             return self._split(plan, plan.split, outer, box)
-        walker = self._walker(plan, outer, lambda inner, _: self._reduction(plan, inner), False)
+        walker = self._walker(plan, outer, lambda inner, _: self._reduce(plan, inner), False)
         return walker.walk(0, box)
+
+    def _reduce(self, plan: StagePlan, box: Box, chunk: Chunk | None = None) -> list[Stmt]:
+        if plan.cooperative and device_of(self.ctx).level == "block":
+            return Cooperation(self.ctx, plan, self._parts(plan), chunk).emit(box)
+        return self._reduction(plan, box, chunk)
 
     def _split(
         self, plan: StagePlan, split: Piece, outer: tuple[Piece, ...], box: Box
@@ -95,7 +103,7 @@ class Emitter:
         partials = Partials.of(self.ctx, plan, split, box, self._parts(plan))
 
         def one(inner: Box, _: int) -> list[Stmt]:
-            return self._reduction(plan, inner, partials.chunk(inner))
+            return self._reduce(plan, inner, partials.chunk(inner))
 
         full = {**box, split.axis: Span(int_const(0), partials.extent, split.axis)}
         chunks = self._walker(plan, outer, one, False).walk(0, full)
@@ -114,6 +122,12 @@ class Emitter:
         leaf: Callable[[Box, int], list[Stmt]],
         unrolled: bool,
     ) -> Walker:
+        if self.ctx.device is not None:
+            threads = block_threads(plan, self.ctx.device.gpu)
+            return Walker(
+                self.ctx, pieces, leaf, 1,
+                hook=self._hook(plan), threads=threads, cooperative=plan.cooperative,
+            )  # fmt: skip
         cuts = cutter(plan.exprs, self.ctx.ranges)
         return Walker(
             self.ctx,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Var
@@ -13,6 +14,8 @@ from edgekernelbench.lowering.emit.boxes import Box, Span
 from edgekernelbench.lowering.emit.context import MAX_LEAVES, Context, allocations, seq
 from edgekernelbench.lowering.emit.lanes import chunks
 from edgekernelbench.lowering.expr.linear import Linear, int_const, linear, to_expr
+from edgekernelbench.lowering.gpu.device import one_thread
+from edgekernelbench.lowering.gpu.spread import SPREAD, spread
 from edgekernelbench.lowering.nest import For, If, LetValue, Seq, Stmt
 from edgekernelbench.lowering.plan import Piece
 
@@ -57,6 +60,8 @@ class Walker:
         unrolled: unroll short plain loops (their results stay in registers then).
         vector: what stands in place of a loop over lanes.
         first: number of the first piece within the stage's whole nest, for ``hook``.
+        threads: of a block, in a kernel that this walk launches.
+        cooperative: the leaf spreads its work over the threads of a block by itself.
     """
 
     ctx: Context
@@ -72,19 +77,27 @@ class Walker:
     keep_vectors: bool = False
     vector: Vector | None = None
     first: int = 0
+    threads: int = 1
+    cooperative: bool = False
 
     def walk(self, k: int, box: Box) -> list[Stmt]:
         """Statements of the loops from piece ``k`` inwards, over ``box``."""
+        device = self.ctx.device
+        if device is not None and device.level != "thread" and not self._spreads(k):
+            return one_thread(self.ctx, lambda: self.walk(k, box))
         if k == len(self.pieces):
             return self.leaf(box, 1) if self.ctx.spend() else []
         piece = self.pieces[k]
-        if piece.kind == "parallel":
-            return self._parallel(k, box)
+        if piece.kind in SPREAD:
+            return self._parallel(k, box) if device is None else spread(self, k, box)
         if piece.axis in self.ragged:
             return self._ragged(k, box)
         if piece.kind == "vectorize":
             return self._vector(k, box)
-        return self._serial(k, box)
+        return self.serial(k, box)
+
+    def _spreads(self, k: int) -> bool:
+        return self.cooperative or any(piece.kind in SPREAD for piece in self.pieces[k:])
 
     def _inside(self, k: int, box: Box) -> list[Stmt]:
         if self.hook is None:
@@ -92,7 +105,8 @@ class Walker:
         return self.hook(self.first + k, box, lambda: self.walk(k + 1, box))
 
     # ---------------------------------------------------------- plain loops
-    def _serial(self, k: int, box: Box) -> list[Stmt]:
+    def serial(self, k: int, box: Box) -> list[Stmt]:
+        """Piece ``k`` as a loop of its thread."""
         piece, span = self.pieces[k], box[self.pieces[k].axis]
         step = 1 if piece.last else min(piece.step, span.extent)
         parts = self.cuts(piece.axis, box) if piece.last else [(0, span.extent)]
@@ -166,44 +180,27 @@ class Walker:
         count = k
         while count < len(self.pieces) and self.pieces[count].kind == "parallel":
             count += 1
-        sizes: list[int] = []
-        extents = {piece.axis: box[piece.axis].extent for piece in self.pieces[k:count]}
-        for piece in self.pieces[k:count]:
-            step = min(piece.step, extents[piece.axis])
-            sizes.append(-(-extents[piece.axis] // step))
-            extents[piece.axis] = step
-        total = 1
-        for size in sizes:
-            total *= size
-        name = "_".join(piece.name for piece in self.pieces[k:count])
-        var = self.ctx.loop_var(name, 0, total - 1)
+        sizes = self.sizes(k, count, box)
+        total = prod(sizes)
+        names = [piece.name for piece in self.pieces[k:count]]
+        var = self.ctx.loop_var("_".join(names), 0, total - 1)
         with self.ctx.frame() as mine:
-            lets, indices = self._unfused(core.VarRef(var), sizes, k)
-            body = lets + self._threads(k, list(zip(indices, sizes, strict=True)), box)
+            lets, indices = self.ctx.unfused(core.VarRef(var), names, sizes)
+            body = lets + self.iteration(k, list(zip(indices, sizes, strict=True)), box)
         body = allocations(mine) + body
         return body if total == 1 else [self.ctx.loop(var, total, "parallel", body)]
 
-    def _unfused(self, fused: Expr, sizes: list[int], k: int) -> tuple[list[Stmt], list[Expr]]:
-        lets: list[Stmt] = []
-        indices: list[Expr] = []
-        rest = 1
-        for size in sizes[1:]:
-            rest *= size
-        for q, size in enumerate(sizes):
-            value = core.Binary("fdiv", fused, int_const(rest), DType.S32)
-            if q:
-                value = core.Binary("mod", value, int_const(size), DType.S32)
-            simple = self.ctx.simple(value)
-            if not isinstance(simple, core.Const | core.VarRef):
-                var = self.ctx.loop_var(self.pieces[k + q].name, 0, size - 1)
-                lets.append(LetValue(var, simple))
-                simple = core.VarRef(var)
-            indices.append(simple)
-            if q + 1 < len(sizes):
-                rest //= sizes[q + 1]
-        return lets, indices
+    def sizes(self, k: int, end: int, box: Box) -> list[int]:
+        """Iterations of the loops ``k`` to ``end``, exclusive."""
+        out: list[int] = []
+        extents = {piece.axis: box[piece.axis].extent for piece in self.pieces[k:end]}
+        for piece in self.pieces[k:end]:
+            step = min(piece.step, extents[piece.axis])
+            out.append(-(-extents[piece.axis] // step))
+            extents[piece.axis] = step
+        return out
 
-    def _threads(self, k: int, indices: list[tuple[Expr, int]], box: Box) -> list[Stmt]:
+    def iteration(self, k: int, indices: list[tuple[Expr, int]], box: Box) -> list[Stmt]:
         """What one iteration of the fused loop does from piece ``k`` on.
 
         ``indices`` says for each parallel piece which iteration it is, and of how many.
@@ -216,7 +213,7 @@ class Walker:
 
         def inside(base: Expr, extent: int) -> list[Stmt]:
             part = self._part(box, piece, base, extent)
-            rest_of_it = lambda: self._threads(k + 1, indices[1:], part)  # noqa: E731
+            rest_of_it = lambda: self.iteration(k + 1, indices[1:], part)  # noqa: E731
             if self.hook is None:
                 return rest_of_it()
             return self.hook(self.first + k, part, rest_of_it)

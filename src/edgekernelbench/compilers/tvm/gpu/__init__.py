@@ -1,0 +1,1 @@
+"""Loop programs for GPUs in TIR, and from there to OpenCL or CUDA source."""

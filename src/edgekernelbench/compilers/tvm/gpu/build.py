@@ -1,0 +1,110 @@
+"""From TIR with bound loops to host functions and device source, with a pass list of our own.
+
+As on the CPU, TVM's simplifier and its common-subexpression pass are left out: see `..build`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import ir, tirx
+
+from edgekernelbench.compilers.tvm.scalars import dtype_name
+from edgekernelbench.targets.model import Target
+
+
+def device_target(target: Target) -> Any:
+    """The TVM target of a profile with a GPU's backend; its host is this machine's CPU.
+
+    Raises:
+        ValueError: the profile has no GPU.
+    """
+    if target.gpu is None:
+        raise ValueError(f"target {target.name!r} has no GPU")
+    spec: dict[str, Any] = {
+        "kind": target.backend,
+        "max_num_threads": target.gpu.max_threads,
+        "max_threads_per_block": target.gpu.max_threads,
+        "max_shared_memory_per_block": target.gpu.shared_bytes,
+        "thread_warp_size": target.gpu.warp,
+    }
+    if target.gpu.arch is not None:
+        spec["arch"] = target.gpu.arch
+    return tvm.target.Target(spec).with_host(tvm.target.Target("llvm"))
+
+
+def split(module: ir.IRModule, target: Any) -> ir.IRModule:
+    """Runs the passes from bound loops to kernels and a host function that launches them."""
+    t = tirx.transform
+    passes = [
+        t.BindTarget(target),
+        t.FlattenBuffer(),
+        t.VectorizeLoop(True),
+        t.UnrollLoop(),
+        _branches(),
+        t.AnnotateEntryFunc(),
+        t.SplitHostDevice(),
+    ]
+    return tvm.ir.transform.Sequential(passes)(module)
+
+
+def _branches() -> Any:
+    """Scalar selections become conditional expressions.
+
+    OpenCL's ``select`` wants its condition as wide as its values, and loads both of them.
+    """
+
+    def branch(node: tirx.Select) -> Any:
+        if tvm.DataType(dtype_name(node)).lanes > 1:
+            return node
+        return tirx.if_then_else(node.condition, node.true_value, node.false_value)
+
+    def rewrite(function: Any, _module: Any, _context: Any) -> Any:
+        return function.with_body(tvm_ffi.structural_map(function.body, (tirx.Select, branch)))
+
+    return tirx.transform.prim_func_pass(rewrite, opt_level=0, name="ekb.Branches")
+
+
+def device_functions(lowered: ir.IRModule) -> ir.IRModule:
+    """The kernels of a module that was `split`, ready for the code generator."""
+    kernels = {
+        name: function
+        for name, function in _functions(lowered).items()
+        if "tirx.kernel_launch_params" in function.attrs
+    }
+    return tirx.transform.LowerIntrin()(ir.IRModule(kernels))
+
+
+def device_module(lowered: ir.IRModule, target: Any) -> Any:
+    """What the device's code generator makes of the kernels (a `tvm.runtime.Module`)."""
+    return tvm.get_global_func(f"target.build.{target.kind.name}")(
+        device_functions(lowered), target
+    )
+
+
+def device_source(lowered: ir.IRModule, target: Any) -> str:
+    """The kernels of a module that was `split` in the device's language.
+
+    Raises:
+        ValueError: a kernel is missing from what the code generator wrote. It answers a question
+            for a format that it does not know with an empty text.
+    """
+    source = device_module(lowered, target).inspect_source()
+    names = kernel_names(lowered)
+    missing = [name for name in names if not re.search(rf"\b{name}\(", source)]
+    if missing or not names:
+        raise ValueError(f"no source of kernels {', '.join(missing) or '(there are none)'}")
+    return source
+
+
+def kernel_names(lowered: ir.IRModule) -> tuple[str, ...]:
+    """The kernels of a module that was `split`."""
+    return tuple(name.name_hint for name in _functions(device_functions(lowered)))
+
+
+def _functions(module: Any) -> Any:
+    """Functions by `GlobalVar`; type checkers do not see the attribute."""
+    return module.functions

@@ -1,0 +1,236 @@
+"""Inspect tasks: ``edgekernelbench/direct`` and ``edgekernelbench/repair``.
+
+`ekb run --agent direct` evaluates the very same task. A sample is one attempt at one workload, in
+an epoch of its own; its record is appended to the run's folder before it is scored, so that a run
+that was killed goes on with what is left.
+"""
+
+from __future__ import annotations
+
+import atexit
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from edgekernelbench.agents.registry import make_agent
+from edgekernelbench.evaluator import EvalSettings, Evaluator
+from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
+from edgekernelbench.llm.provider import InspectModel
+from edgekernelbench.records.schema import Record, Spent, record_id
+from edgekernelbench.records.store import RECORDS, read_records
+from edgekernelbench.runs.run import Attempts, Observer, RunConfig, Silent
+from edgekernelbench.scores.score import is_fast
+from edgekernelbench.suite.find import find_subset, find_workload
+from edgekernelbench.suite.model import Workload
+from edgekernelbench.targets.registry import find_target
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be run; see `RunConfig` for what the fields mean. ``model`` is known once Inspect
+    has chosen one."""
+
+    agent: str
+    target: str
+    workloads: tuple[Workload, ...]
+    subset: str
+    limits: Spent
+    epochs: int
+    seed: int
+    folder: Path
+    resume: bool
+    observer: Observer = Silent()
+    settings: EvalSettings = EvalSettings()
+
+    def config(self, model: str) -> RunConfig:
+        """The run's settings, with a model's name."""
+        return RunConfig(
+            agent=make_agent(self.agent, InspectModel(model)),
+            model=model,
+            target=find_target(self.target),
+            workloads=self.workloads,
+            subset=self.subset,
+            limits=self.limits,
+            epochs=self.epochs,
+            seed=self.seed,
+            settings=self.settings,
+        )
+
+
+class Hosted:
+    """The run behind an Inspect task: evaluator and records, opened when a sample begins."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._evaluator: Evaluator | None = None
+        self._attempts: Attempts | None = None
+
+    def open(self, model: str) -> Attempts:
+        """The attempts of the run, for a model. Call it from one thread at a time."""
+        if self._attempts is None:
+            config = self._order.config(model)
+            self._evaluator = Evaluator(config.target, settings=config.settings)
+            order = self._order
+            self._attempts = Attempts.open(
+                config, order.folder, order.resume, self._evaluator, order.observer
+            )
+            atexit.register(self.close)
+        return self._attempts
+
+    def close(self) -> None:
+        """Ends all processes and gives the folder free. May be called again."""
+        if self._attempts is not None:
+            self._attempts.close()
+        if self._evaluator is not None:
+            self._evaluator.close()
+        self._attempts = self._evaluator = None
+        atexit.unregister(self.close)
+
+
+def kernel_task(order: Order, hosted: Hosted) -> Task:
+    """An Inspect task of all attempts of an order that have no record yet."""
+    done = _done(order)
+    samples = [
+        Sample(
+            id=f"{workload.id}#{epoch}",
+            input=workload.statement(),
+            metadata={"workload": workload.id, "epoch": epoch},
+        )
+        for epoch in range(order.epochs)
+        for workload in order.workloads
+        if record_id(workload.id, order.target, order.agent, epoch) not in done
+    ]
+    by_id = {workload.id: workload for workload in order.workloads}
+    return Task(
+        dataset=MemoryDataset(samples, name=order.subset),
+        solver=attempt(hosted, by_id),
+        scorer=verdict(),
+        name=f"edgekernelbench/{order.agent}",
+        fail_on_error=False,
+    )
+
+
+def _done(order: Order) -> set[str]:
+    path = order.folder / RECORDS
+    if not order.resume or not path.exists():
+        return set()
+    return {record.id for record in read_records(path).records}
+
+
+@solver
+def attempt(hosted: Hosted, workloads: dict[str, Workload]) -> Solver:
+    """Lets the agent work in a thread of its own; leaves the record's main facts as metadata."""
+    opening = anyio.Lock()
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        model = str(get_model())
+        async with opening:
+            attempts = await anyio.to_thread.run_sync(hosted.open, model)
+        workload, epoch = workloads[state.metadata["workload"]], state.metadata["epoch"]
+        record = await anyio.to_thread.run_sync(
+            attempts.work, workload, epoch, abandon_on_cancel=True
+        )
+        state.metadata["verdict"] = facts(record)
+        state.output = ModelOutput.from_content(model, record.kernel or record.message)
+        state.completed = True
+        return state
+
+    return solve
+
+
+BASELINES = ("best", "tvm", "tvm-tuned", "ort")
+
+
+def facts(record: Record) -> dict[str, Any]:
+    """Of a record, what the score and the log show."""
+    evaluation = record.evaluation
+    performance = None if evaluation is None else evaluation.performance
+    return {
+        "id": record.id,
+        "status": record.status.value,
+        "message": record.message or ("" if evaluation is None else evaluation.message),
+        "counted": record.status not in OUTSIDE_DENOMINATOR,
+        "median_us": None if performance is None else performance.median_us,
+        "fast": {name: is_fast(record, name, 1.0) for name in BASELINES},
+        "spent": record.spent.model_dump(),
+    }
+
+
+@scorer(metrics={"*": [mean(), stderr()]})
+def verdict() -> Scorer:
+    """``correct`` and ``fast_NAME`` (at least as fast as a baseline, by the lower bound): their
+    means are Correct@1 and Fast@1.0. An attempt that says nothing of the kernel has no score."""
+
+    async def score(state: TaskState, target: Target) -> Score | None:
+        told = state.metadata.get("verdict")
+        if told is None or not told["counted"]:
+            return None
+        value: dict[str, float] = {"correct": float(told["status"] == "correct")}
+        value |= {f"fast_{name}": float(fast) for name, fast in told["fast"].items()}
+        explanation = f"{told['status']}: {told['message']}".removesuffix(": ")
+        return Score(value=value, answer=state.output.completion, explanation=explanation)
+
+    return score
+
+
+# ---------------------------------------------------------------- by name
+def _by_name(agent: str, evals: int | None, given: dict[str, Any]) -> Task:
+    workload, subset = given["workload"], given["subset"]
+    names = [workload] if isinstance(workload, str) else list(workload or ())
+    chosen = [find_workload(name) for name in names] if names else find_subset(subset)
+    folder = Path(given["out"] or f"runs/{agent}-{time.strftime('%Y%m%d-%H%M%S')}")
+    order = Order(
+        agent=agent,
+        target=given["target"],
+        workloads=tuple(chosen),
+        subset="named" if names else subset,
+        limits=Spent(evaluations=evals, tokens=given["tokens"], seconds=given["seconds"]),
+        epochs=given["epochs"],
+        seed=given["seed"],
+        folder=folder,
+        resume=given["resume"],
+    )
+    return kernel_task(order, Hosted(order))
+
+
+@task
+def direct(
+    target: str = "llvm",
+    subset: str = "quick",
+    workload: str | list[str] | None = None,
+    epochs: int = 1,
+    tokens: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    out: str | None = None,
+    resume: bool = False,
+) -> Task:
+    """One prompt, one kernel. ``epochs`` are attempts a workload; ``out`` is the run's folder
+    (``runs/direct-TIME`` if left out), ``resume`` goes on with the run in it."""
+    return _by_name("direct", None, locals())
+
+
+@task
+def repair(
+    target: str = "llvm",
+    subset: str = "quick",
+    workload: str | list[str] | None = None,
+    epochs: int = 1,
+    evals: int = 8,
+    tokens: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    out: str | None = None,
+    resume: bool = False,
+) -> Task:
+    """Diagnostics and measured results go back to the model, for up to ``evals`` evaluations an
+    attempt. See `direct` for the rest."""
+    return _by_name("repair", evals, locals())

@@ -1,0 +1,1 @@
+"""GPU lowering: how loops spread over blocks and threads, and the default rules for it."""

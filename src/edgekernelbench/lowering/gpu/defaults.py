@@ -1,0 +1,100 @@
+"""The default GPU rules: the nest of a stage without a line in the schedule.
+
+1. All spatial loops are ``parallel``: fused, one thread an element, neighbours along the last axis.
+2. A reduction is a serial loop of its thread, unless it has few results or reads along its last
+   axis only: then a block takes each result, its threads share the terms, and their partial
+   results are merged as a tree in shared memory.
+3. A reduction of very many terms to very few results is cut into chunks, a block each.
+4. A scatter runs as the search that it stands for while that is small; else one thread for every
+   element that does not take part in where things land adds up what lands on it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from edgekernelbench.ir.core import Stage
+from edgekernelbench.lowering.access import accesses
+from edgekernelbench.lowering.gpu.device import Level
+from edgekernelbench.lowering.plan import (
+    Nest,
+    Part,
+    Piece,
+    Scatter,
+    name_pieces,
+    own_axes,
+    reduce_axes,
+)
+from edgekernelbench.targets.model import Gpu
+
+FEW_RESULTS = 2048
+MIN_SHARED_TERMS = 64
+FULL_RESULTS = 16
+MIN_SPLIT_TERMS = 1 << 16
+MAX_CHUNKS = 256
+SMALL_SEARCH = 1 << 26
+
+
+def device_pieces(stage: Stage, level: Level, gpu: Gpu) -> tuple[Piece, ...]:
+    """The nest of a stage that has no ``loops`` line."""
+    own, inner = own_axes(stage), reduce_axes(stage)
+    if level == "thread":
+        parts = [Part(v) for v in own] + [Part(v, reduction=True) for v in inner]
+    elif inner and shares_terms(stage, level, gpu):
+        parts = [Part(v, kind="block" if level == "host" else "serial") for v in own]
+        parts += _chunks(stage) if level == "host" else []
+        parts += [Part(v, kind="thread", reduction=True) for v in inner]
+    else:
+        parts = [Part(v, kind="parallel") for v in own]
+        parts += [Part(v, reduction=True) for v in inner]
+    return name_pieces(parts)
+
+
+def shares_terms(stage: Stage, level: Level, gpu: Gpu) -> bool:
+    """Whether the threads of a block share the terms of each result."""
+    inner, own = reduce_axes(stage), own_axes(stage)
+    count, terms = prod(own.values()), prod(axis.extent for axis in inner.values())
+    if not all(axis.is_constant for axis in inner.values()) or terms < MIN_SHARED_TERMS:
+        return False
+    if level == "block":
+        return count * gpu.warp <= terms or count <= 4
+    return count <= FEW_RESULTS or _along_terms(stage)
+
+
+def _along_terms(stage: Stage) -> bool:
+    """Whether neighbours in memory are neighbouring terms, in all reads that move."""
+    last, own = list(reduce_axes(stage))[-1], list(own_axes(stage))
+    reads = [read.strides for read in accesses(stage)]
+    along = any(strides[last] == "contiguous" for strides in reads)
+    return along and not (own and any(strides[own[-1]] == "contiguous" for strides in reads))
+
+
+def _chunks(stage: Stage) -> list[Part]:
+    """The loop that cuts the longest reduction axis, a block for each chunk."""
+    inner = {var: axis.extent for var, axis in reduce_axes(stage).items()}
+    terms, results = prod(inner.values()), prod(own_axes(stage).values())
+    if results > FULL_RESULTS or terms < MIN_SPLIT_TERMS:
+        return []
+    longest = max(inner, key=lambda var: inner[var])
+    chunks = min(MAX_CHUNKS, inner[longest], terms // MIN_SPLIT_TERMS * 8)
+    step = -(-inner[longest] // chunks)
+    return [Part(longest, step, "block", reduction=True)] if step < inner[longest] else []
+
+
+def device_merge_pieces(stage: Stage) -> tuple[Piece, ...]:
+    """The nest over the results of a reduction that is split."""
+    return name_pieces([Part(axis, kind="parallel") for axis in own_axes(stage)])
+
+
+def is_small_search(stage: Stage) -> bool:
+    """Whether looking at every term for every result is no more work than a GPU does at once."""
+    terms = prod(axis.extent for axis in reduce_axes(stage).values())
+    return terms * prod(own_axes(stage).values()) <= SMALL_SEARCH
+
+
+def device_scatter_nest(stage: Stage, scatter: Scatter, level: Level) -> Nest:
+    """The nest of a scatter: a thread for each element of the axes that nothing lands on."""
+    own = [axis for axis in own_axes(stage) if axis != scatter.axis]
+    parts = [Part(v, kind="serial" if level == "thread" else "parallel") for v in own]
+    parts += [Part(v, reduction=True) for v in reduce_axes(stage)]
+    return Nest(name_pieces(parts), scatter.axis, len(parts))

@@ -1,0 +1,72 @@
+"""The device of a run, shared by attempts that go on at the same time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from edgekernelbench.evaluator import Evaluator, TaskSession
+from edgekernelbench.evaluator.attempt import Check
+from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.task import as_task
+from edgekernelbench.suite.model import Workload
+
+
+class Bench:
+    """Evaluates kernels of many tasks, one at a time, in whatever thread it is asked.
+
+    Args:
+        kept: tasks whose inputs and baseline processes stay warm between calls.
+    """
+
+    def __init__(self, evaluator: Evaluator, kept: int = 4) -> None:
+        self.evaluator = evaluator
+        self._kept = kept
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[str, TaskSession] = OrderedDict()
+
+    def evaluate(self, workload: Workload, kernel: str) -> Evaluation:
+        """See `TaskSession.evaluate`; the wait for other attempts is part of the wait told."""
+        asked = time.perf_counter()
+        with self._session(workload) as session:
+            waited = time.perf_counter() - asked
+            result = session.evaluate(kernel)
+        waited += result.lock_wait_seconds
+        return result.model_copy(update={"lock_wait_seconds": round(waited, 6)})
+
+    def verdict(self, workload: Workload, kernel: str) -> Evaluation:
+        """An evaluation on inputs that no evaluation before it saw."""
+        with self._session(workload) as session:
+            session.redraw()
+            return session.evaluate(kernel)
+
+    def check(self, workload: Workload, kernel: str) -> Check:
+        """See `TaskSession.check`."""
+        with self._session(workload) as session:
+            return session.check(kernel)
+
+    @contextmanager
+    def _session(self, workload: Workload) -> Iterator[TaskSession]:
+        with self._lock:
+            session = self._sessions.pop(workload.id, None)
+            if session is None:
+                while len(self._sessions) >= self._kept:
+                    self._sessions.popitem(last=False)[1].close()
+                session = self.evaluator.session(as_task(workload))
+            self._sessions[workload.id] = session
+            yield session
+
+    def close(self) -> None:
+        """Ends all baseline processes. May be called again."""
+        with self._lock:
+            while self._sessions:
+                self._sessions.popitem()[1].close()
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,124 @@
+"""A compiler whose "kernels" are bodies in OpenCL C, so that what the language forbids can be tried
+on a device. Runs in child processes; the task is `fakes.FakeTask`: ``y = x * w``."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+from edgekernelbench.baselines.base import Materials, Recipe, Unavailable
+from edgekernelbench.compilers.base import Manifest
+from edgekernelbench.compilers.launch import (
+    BufferArgument,
+    Launch,
+    LaunchPlan,
+    Repeat,
+    ScalarArgument,
+    Workspace,
+)
+from edgekernelbench.compilers.tvm.device import build
+from edgekernelbench.evaluator import wire
+from edgekernelbench.evaluator.buildchild import KernelReply
+from edgekernelbench.targets.model import Target
+from tests.evaluator.child_fakes import N, manifest
+
+GROUP = 64
+
+BODIES = {
+    "canary": "y[i] = 2 * x[i] + 1;",
+    "correct": "y[i] = x[i] * w[i];",
+    "twice": "float s = 0; for (int k = 0; k < 64; ++k) s += x[i] * w[(i + k) % 4096] / 64.0f;"
+    " y[i] = x[i] * w[i] + (s - s);",
+    "wrong": "y[i] = x[i] * w[i] * (i == 17 ? 1.01f : 1.0f);",
+    "nothing": "",
+    "half": "if (i < 2048) y[i] = x[i] * w[i];",
+    "behind": "y[i] = x[i] * w[i]; if (i == 0) y[4096] = 1.0f;",
+    "before": "y[i] = x[i] * w[i]; if (i == 0) y[-1] = 1.0f;",
+    "input": "y[i] = x[i] * w[i]; if (i == 3) x[3] = 0.5f;",
+    "space": "y[i] = x[i] * w[i]; t[i] = y[i]; if (i == 0) t[4096] = 1.0f;",
+    "loop": "volatile int on = 1; while (on) {} y[i] = x[i] * w[i];",
+    "segfault": "*(volatile __global int *)8 = 1; y[i] = x[i] * w[i];",
+    "syntax": "y[i] = x[i] *;",
+    "steps": "y[i] = step < 3 ? 0.0f : x[i] * w[i];",
+    "forever": "y[i] = x[i] * w[i];",
+    "large_groups": "y[i] = x[i] * w[i];",
+}
+
+
+def source(body: str) -> str:
+    """The kernel of a body: ``t`` is a workspace, ``step`` a number from the host."""
+    return (
+        "__kernel void k(__global float *x, __global const float *w, __global float *y,"
+        " __global float *t, int step)\n"
+        f"{{ int i = get_global_id(0); {BODIES[body]} }}\n"
+    )
+
+
+def plan(body: str, n: int) -> LaunchPlan:
+    """One launch, or a loop of them."""
+    names = ("x", "x" if body == "canary" else "w", "y", "t")
+    looped = body in ("steps", "forever")
+    group = 8192 if body == "large_groups" else GROUP
+    launch = Launch(
+        kernel="k",
+        arguments=(
+            *(BufferArgument(buffer=name) for name in names),
+            ScalarArgument(dtype="int32", value="step" if looped else 0),
+        ),
+        groups=(max(1, n // group), 1, 1),
+        group_size=(group, 1, 1),
+    )
+    extent = 10**9 if body == "forever" else 4
+    loop = Repeat(var="step", low=0, extent=extent, body=(launch,))
+    return LaunchPlan(
+        params=("x", "y") if body == "canary" else ("x", "w", "y"),
+        workspaces=(Workspace(name="t", bytes=4 * N),),
+        steps=(loop if looped else launch,),
+    )
+
+
+def build_body(body: str, target: Target, folder: Path) -> KernelReply:
+    """Source and manifest; the driver compiles it, as for any kernel."""
+    n = 64 if body == "canary" else N
+    made: Manifest = manifest(n=n, out=n, const=body != "canary")
+    made = made.model_copy(update={"library": build.SOURCE, "plans": {"main": plan(body, n)}})
+    (folder / build.SOURCE).write_text(source(body))
+    (folder / "manifest.json").write_text(made.model_dump_json())
+    if body != "forever" and target.opencl is not None:
+        code = build.DeviceCode(source(body), dict(made.plans))
+        found = build.check_on_device(code, target.opencl, folder)
+        if found:
+            dicts = tuple(d.as_dict() for d in found)
+            return KernelReply(outcome="compile_error", diagnostics=dicts)
+    return KernelReply(outcome="built", kernel_hash="0" * 64)
+
+
+def build_kernel(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
+    """Stands in for `buildchild.build_kernel`; the text is a body's name."""
+    target = Target.model_validate(payload["target"])
+    body = payload["text"].strip().removeprefix("#")
+    wire.send(connection, build_body(body, target, Path.cwd()).model_dump())
+
+
+class DeviceBaseline:
+    """A baseline whose program is a body."""
+
+    version = 1
+    scored = True
+
+    def __init__(self, name: str, body: str) -> None:
+        self.name, self.body = name, body
+
+    def available(self, materials: Materials, target: Target) -> str | None:
+        return None
+
+    def prepare(self, materials: Materials, target: Target, folder: Path) -> Recipe | Unavailable:
+        reply = build_body(self.body, target, folder)
+        if reply.outcome != "built":
+            return Unavailable("not built")
+        return Recipe(baseline=self.name, kind="device-kernel", route="OpenCL C")
+
+
+SLOW = DeviceBaseline("slow", "twice")
+WRONG = DeviceBaseline("wrong", "wrong")

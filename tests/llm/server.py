@@ -1,0 +1,103 @@
+"""A server on loopback that speaks as OpenAI's chat completions do, by a script."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Question = list[dict[str, Any]]
+Fault = str
+"""``429``, ``500``, ``drop``, ``garbage``, ``slow``; empty for an answer."""
+
+
+class Server:
+    """What the server does and saw. ``fault`` is asked before ``answer``, with the number of
+    requests about the same task before it."""
+
+    def __init__(self, answer: Callable[[str], str], fault: Callable[[str, int], Fault]) -> None:
+        self.answer = answer
+        self.fault = fault
+        self.asked: dict[str, int] = {}
+        self.url = ""
+        self._lock = threading.Lock()
+
+    def turn(self, question: Question) -> tuple[Fault, str]:
+        task = task_of(question)
+        with self._lock:
+            number = self.asked.get(task, 0)
+            self.asked[task] = number + 1
+        fault = self.fault(task, number)
+        return fault, "" if fault else self.answer(task)
+
+
+def task_of(question: Question) -> str:
+    """The workload that a conversation is about."""
+    content = next(message["content"] for message in question if message["role"] == "user")
+    text = content if isinstance(content, str) else content[0]["text"]
+    return text.partition("# Task ")[2].split()[0]
+
+
+@contextmanager
+def serving(
+    answer: Callable[[str], str], fault: Callable[[str, int], Fault] = lambda _task, _n: ""
+) -> Iterator[Server]:
+    """A server on a free port, until the block ends."""
+    server = Server(answer, fault)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            fault, text = server.turn(body["messages"])
+            if fault == "drop":
+                self.close_connection = True
+            elif fault in ("429", "500"):
+                self._send(int(fault), json.dumps({"error": {"message": "not now"}}))
+            elif fault == "garbage":
+                self._send(200, "<html>this is no JSON")
+            else:
+                time.sleep(30 if fault == "slow" else 0)
+                self._send(200, json.dumps(completion(text)))
+
+        def _send(self, status: int, text: str) -> None:
+            data = text.encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
+    try:
+        yield server
+    finally:
+        http.shutdown()
+        http.server_close()
+
+
+def completion(text: str) -> dict[str, Any]:
+    return {
+        "id": "one",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "scripted",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": text},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+    }

@@ -1,0 +1,202 @@
+"""Runs with a model behind a server on loopback: the records that a script of answers deserves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.attempt import Check
+from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.llm import tasks
+from edgekernelbench.llm.run import Asking, run_with_model
+from edgekernelbench.llm.tasks import Order
+from edgekernelbench.records.schema import Record, Spent
+from edgekernelbench.records.store import RECORDS, read_records
+from edgekernelbench.runs import run as runs
+from edgekernelbench.scores.score import score
+from edgekernelbench.suite import load_suite
+from tests.factories import baseline, correct
+
+from .server import serving
+
+MODEL = "openai-api/loopback/scripted"
+NAMES = ("relu__01", "softmax_last__02", "gelu_erf__02", "matmul_nt__01", "rms_norm__02")
+TASKS = tuple(load_suite().workloads[name] for name in NAMES)
+
+
+class Session:
+    """Says of a kernel what its text says; two at a time would be noticed."""
+
+    busy = threading.Lock()
+    overlaps = 0
+
+    def __init__(self, workload: str) -> None:
+        self.workload = workload
+
+    def redraw(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def check(self, text: str) -> Check:
+        return Check("ab" * 32, None, "", ())
+
+    def evaluate(self, text: str) -> Evaluation:
+        if not Session.busy.acquire(blocking=False):
+            Session.overlaps += 1
+        else:
+            time.sleep(0.05)
+            Session.busy.release()
+        if "# wrong" in text:
+            return Evaluation(
+                status=EvaluationStatus.CRASHED, workload=self.workload, target="llvm", message="no"
+            )
+        speed = 2.0 if "# fast" in text else 0.5
+        return correct(self.workload, {"tvm": baseline(speed, speed * 0.9)}, "tvm")
+
+
+class Evaluator:
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def session(self, task: Any) -> Session:
+        return Session(task.id)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "Evaluator", Evaluator)
+    monkeypatch.setattr(runs, "build_ahead", lambda _evaluator, found: iter(found))
+    monkeypatch.setenv("LOOPBACK_API_KEY", "none")
+    Session.overlaps = 0
+
+
+def kernel(task: str, word: str) -> str:
+    return f"{load_suite().workloads[task].header()} {{ compute {{ }} # {word}\n}}"
+
+
+def answer(task: str) -> str:
+    """Two fast kernels, a slow one, a wrong one and none."""
+    words = {NAMES[0]: "fast", NAMES[1]: "fast", NAMES[2]: "slow", NAMES[3]: "wrong"}
+    return f"```ekir\n{kernel(task, words[task])}\n```" if task in words else "I cannot."
+
+
+def order(folder: Path, agent: str = "direct", resume: bool = False, epochs: int = 1) -> Order:
+    return Order(
+        agent=agent,
+        target="llvm",
+        workloads=TASKS,
+        subset="named",
+        limits=Spent(evaluations=2),
+        epochs=epochs,
+        seed=0,
+        folder=folder,
+        resume=resume,
+    )
+
+
+def asking(url: str, **more: Any) -> Asking:
+    return Asking(MODEL, base_url=url, **more)
+
+
+def by_task(records: list[Record]) -> dict[str, EvaluationStatus]:
+    return {record.task.workload: record.status for record in records}
+
+
+def test_scores_are_those_that_the_answers_deserve(tmp_path: Path) -> None:
+    with serving(answer) as server:
+        records = run_with_model(order(tmp_path, epochs=3), asking(server.url))
+    assert server.asked == dict.fromkeys(NAMES, 3)
+    assert len(records) == 15 and Session.overlaps == 0
+    scored = score(records, ks=(1, 3))
+    assert scored["n"] == 5
+    assert scored["correct_at"]["1"]["value"] == pytest.approx(3 / 5)
+    assert scored["correct_at"]["3"]["count"] == 3
+    assert scored["fast_at"]["tvm"]["1.0"]["value"] == pytest.approx(2 / 5)
+    assert scored["statuses"] == {"correct": 9, "crashed": 3, "unparseable": 3}
+    first = records[0]
+    assert (first.model, first.spent.tokens, first.isolated) == (MODEL, 15, True)
+    assert "prompt" in first.agent_options
+    (step,) = first.trajectory
+    for key in (step.prompt, step.answer):
+        assert (tmp_path / "texts" / f"{key}.md").read_text()
+    assert list((tmp_path / "inspect").glob("*.eval"))
+
+
+def test_faults_of_the_provider_are_retried_or_leave_the_denominator(tmp_path: Path) -> None:
+    faults = {NAMES[0]: ["429", "500"], NAMES[1]: ["drop"], NAMES[2]: ["500"] * 99}
+
+    def fault(task: str, number: int) -> str:
+        return (faults.get(task, [])[number:] or [""])[0]
+
+    with serving(answer, fault) as server:
+        config = asking(server.url, max_retries=2, timeout=60)
+        records = run_with_model(order(tmp_path), config)
+    statuses = by_task(records)
+    assert statuses[NAMES[0]] is statuses[NAMES[1]] is EvaluationStatus.CORRECT
+    assert statuses[NAMES[2]] is EvaluationStatus.PROVIDER_ERROR
+    scored = score(records)
+    assert (scored["n"], scored["outside_denominator"]) == (4, 1)
+    (failed,) = [r for r in records if r.status is EvaluationStatus.PROVIDER_ERROR]
+    assert failed.message and failed.kernel is None
+
+
+@pytest.mark.parametrize("fault", ["garbage", "slow"])
+def test_answers_that_are_none_are_the_providers_fault(tmp_path: Path, fault: str) -> None:
+    with serving(answer, lambda task, _n: fault if task == NAMES[0] else "") as server:
+        config = asking(server.url, max_retries=1, timeout=4)
+        statuses = by_task(run_with_model(order(tmp_path), config))
+    assert statuses[NAMES[0]] is EvaluationStatus.PROVIDER_ERROR
+    assert statuses[NAMES[1]] is EvaluationStatus.CORRECT
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with serving(answer) as server:
+        whole = run_with_model(order(tmp_path), asking(server.url))
+        path = tmp_path / RECORDS
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[:2]) + lines[2][:100])
+        kept = {record.id for record in read_records(path).records}
+        again = run_with_model(order(tmp_path, resume=True), asking(server.url))
+        assert by_task(again) == by_task(whole)
+        asked = {r.task.workload: 1 + (r.id not in kept) for r in whole}
+        assert server.asked == asked
+        run_with_model(order(tmp_path, resume=True), asking(server.url))
+        assert server.asked == asked
+
+
+def test_repair_uses_its_evaluations_and_no_more(tmp_path: Path) -> None:
+    with serving(lambda task: f"```ekir\n{kernel(task, 'slow')}\n```") as server:
+        records = run_with_model(order(tmp_path, "repair"), asking(server.url))
+    assert server.asked == dict.fromkeys(NAMES, 2)
+    for record in records:
+        assert record.spent.evaluations == 2 and record.spent.tokens == 30
+        actions = [step.action for step in record.trajectory]
+        assert actions == ["ask", "check", "evaluate"] * 2
+    assert Session.overlaps == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("nobody/knows", "not recognized"),
+        ("openai-api/keyless/m", "KEYLESS_API_KEY"),
+        ("", "model ''"),
+    ],
+)
+def test_a_model_that_cannot_be_had_costs_nothing(tmp_path: Path, model: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        run_with_model(order(tmp_path / "run"), Asking(model))
+    assert told in caught.value.message and "\n" not in caught.value.message
+    assert caught.value.help and not (tmp_path / "run").exists()
+
+
+def test_an_address_where_nobody_listens_is_noticed_first(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"nothing answers at 127\.0\.0\.1:1 ") as caught:
+        run_with_model(order(tmp_path / "run"), asking("http://127.0.0.1:1/v1"))
+    assert "--model-base-url" in caught.value.help
