@@ -81,3 +81,29 @@ def test_values_that_flow_between_units_compose_to_the_whole() -> None:
             np.testing.assert_allclose(array, flow[unit.names[name]], rtol=1e-5, atol=1e-5)
     for name, array in whole.items():
         np.testing.assert_array_equal(array, flow[name])
+
+
+WARPING = """
+kernel warp[M=24, N=40](a: f32[M], b: f32[N]) -> (y: f32) {
+  compute {
+    c[i: M, j: N] = abs(a[i] - b[j]) + exp(a[i])
+    seq i: M { seq j: N {
+      D[i, j] = c[i, j] + min(pad(D[i-1, j], 0), pad(D[i, j-1], 0))
+    } }
+    y = D[M-1, N-1] * 2
+  }
+  schedule for cpu {
+    loops c (i, vectorize j)
+    wave D (i by 8, j by 8, j, vectorize i)
+  }
+}
+"""
+
+
+def test_a_wave_goes_with_its_loops() -> None:
+    found = next(unit for unit in cut_text(WARPING).units if "D" in unit.stages)
+    checked = check_text(found.authored)
+    assert checked.kernel is not None and checked.program is not None, checked.diagnostics
+    lowered = lower(checked.kernel, checked.program, host_target())
+    assert lowered.module is not None, (found.authored, lowered.diagnostics)
+    assert "lanes lane" in lowered.module.nest

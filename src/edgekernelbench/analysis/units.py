@@ -196,6 +196,10 @@ class _Carrier:
             axes = self._axes(line.stage.name)
             pieces = tuple(replace(p, axis=axes.get(p.axis, p.axis)) for p in line.pieces)
             yield replace(line, stage=self._ref(line.stage), pieces=pieces)
+        elif isinstance(line, s.WaveLine) and line.stage.name in mine:
+            loops = self._loops(line.stage.name)
+            pieces = tuple(replace(p, axis=loops.get(p.axis, p.axis)) for p in line.pieces)
+            yield replace(line, stage=self._ref(line.stage), pieces=pieces)
         elif isinstance(line, s.PlaceLine) and line.target.name in mine:
             kept = tuple(self._ref(ref) for ref in line.stages if ref.name in mine)
             if kept:
@@ -210,6 +214,11 @@ class _Carrier:
         old, new = _axes(self.program, stage), _axes(self.restated, self.names[stage])
         return dict(zip(old, new, strict=True))
 
+    def _loops(self, stage: str) -> dict[str, str]:
+        """The author's names of the loops around a stage, each with that in the restatement."""
+        old, new = _around(self.program, stage), _around(self.restated, self.names[stage])
+        return dict(zip(old, new, strict=True))
+
     def _loop(self, stage: str, loop: str) -> str:
         """``j0`` under the new name of ``j``."""
         for axis, new in self._axes(stage).items():
@@ -217,6 +226,12 @@ class _Carrier:
             if loop.startswith(axis) and (not rest or rest.isdigit()):
                 return new + rest
         return loop
+
+
+def _around(program: core.Program, name: str) -> list[str]:
+    """Names of the loops around a stage, from outside in."""
+    found = next(loops for loops, stage in core.stages(program.body) if stage.name == name)
+    return [loop.var.name for loop in found]
 
 
 def _axes(program: core.Program, name: str) -> list[str]:
