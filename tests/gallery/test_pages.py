@@ -41,7 +41,7 @@ def quotations(section: str) -> list[str]:
 def explained(kernel: str) -> Explanation:
     """For the machine that the index names: AVX2, two threads."""
     caches = (32 << 10, 512 << 10, 32 << 20)
-    update = {"vector_bits": 256, "threads": 2, "cache_bytes": caches}
+    update = {"vector_bits": 256, "threads": 2, "cache_bytes": caches, "features": ("sse2", "avx2")}
     target = host_target().model_copy(update=update)
     checked = check_text(kernel)
     assert checked.kernel is not None and checked.program is not None
