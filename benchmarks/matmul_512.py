@@ -19,7 +19,7 @@ TURNS = 10
 KERNEL = """{header} {{
   compute {{ C[m, n] = sum[k: K](A[m, k] * B[n, k]) }}
   schedule for cpu {{
-    loops C (parallel m by {rows}, n by {columns}, k by 4, unroll k, unroll m, vectorize n)
+    loops C (parallel m by {block}, n by {columns}, m by {rows}, k, unroll m, vectorize n)
   }}
   memory for cpu {{ layout B [n, k] -> [n // {columns}, k, n % {columns}] }}
 }}
@@ -46,8 +46,13 @@ def main() -> None:
 
     target = find_target("llvm")
     task = load_suite().workloads["matmul_nt__01"].resized(M=512, N=512, K=512)
-    columns = target.vector_bits // 16
-    text = KERNEL.format(header=task.header().rstrip(" {"), rows=8, columns=columns)
+    rows, columns = {512: (8, 32), 256: (6, 16)}.get(target.vector_bits, (8, 8))
+    text = KERNEL.format(
+        header=task.header().rstrip(" {"),
+        block=-(-512 // target.threads),
+        rows=rows,
+        columns=columns,
+    )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
     environment["OPENBLAS_NUM_THREADS"] = str(target.threads)
     blas = subprocess.Popen(

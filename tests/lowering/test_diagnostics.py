@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from edgekernelbench.ir.diagnostics import Diagnostic
+from edgekernelbench.ir.diagnostics import Diagnostic, Rule
+from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.lower import lower
 
 from .support import TARGET, load_text
@@ -296,3 +297,9 @@ def test_a_long_program_without_layers_lowers():
     text = f"kernel k[N=4](a0: f32[N]) -> (y: f32[N]) {{ compute {{ {stages} y[i] = a399[i] }} }}"
     kernel, program = load_text(text)
     assert lower(kernel, program, TARGET).module is not None
+
+
+def test_each_rule_has_a_code_of_its_own() -> None:
+    found = [rule for rule in vars(rules).values() if isinstance(rule, Rule)]
+    codes = [rule.code for rule in found]
+    assert len(codes) == len(set(codes)) > 40

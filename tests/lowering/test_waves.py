@@ -120,31 +120,31 @@ PLAIN = BODY % "pad(D[i-1, j], 0)"
 KNIGHT = BODY % "pad(D[i-1, j+1], 0)"
 REFUSED = [
     (PLAIN, "wave E (i, j)", "E401", "E", "no stage `E`", ""),
-    (PLAIN, "wave D (i, k)", "E450", "k", "no loop `k` around `D`", "`seq i`, `seq j`"),
-    (PLAIN, "wave D (i, i)", "E450", "wave D (i, i)", "1 of the loops", "`seq i`, `seq j`"),
-    ("each i: M { seq j: N { D[i, j] = x[i, j] + pad(D[i, j-1], 0) } }  y = D[0, 0]", "wave D (i, j)", "E450", "wave D (i, j)", "`i` is an `each` loop", "two `seq` loops"),
-    ("seq i: M { b = x[i, 0]  seq j: N { D[i, j] = b + pad(D[i, j-1], 0) } }  y = D[0, 0]", "wave D (i, j)", "E450", "wave D (i, j)", "`b` runs between `i` and `j`", "move it into `seq j`"),
-    ("seq i: M { D[i, j: N] = x[i, j] + pad(D[i-1, j], 0) }  y = D[0, 0]", "wave D (i, j)", "E450", "j", "`j` is an axis of `D`", "`loops D (...)`"),
-    ("D[i: M, j: N] = x[i, j]  y = D[0, 0]", "wave D (i, j)", "E450", "i", "`i` is an axis of `D`", "no loop is around it"),
-    (PLAIN, "wave D (i, j, i)", "E451", "wave D (i, j, i)", "3 loops", "vectorize j"),
-    (PLAIN, "wave D (i by 4, j)", "E451", "i by 4", "a step without a loop for its rest", "write `i`"),
-    (PLAIN, "wave D (i by 4, j, i, j)", "E451", "j", "a tile needs steps", "write `j by N`"),
-    (PLAIN, "wave D (i by 4, j by 4, j, i)", "E451", "j", "`j` outside `i` in a tile", "`i, j`"),
-    (PLAIN, "wave D (i by 4, j by 4, i, i)", "E451", "i", "`i` twice", ""),
-    (PLAIN, "wave D (parallel i, vectorize j)", "E451", "wave D (parallel i, vectorize j)", "need tiles", "parallel i by 32"),
-    (PLAIN, "wave D (i, parallel j)", "E451", "parallel j", "in loop 2 of 2", "mark the first loop"),
-    (PLAIN, "wave D (vectorize i, j)", "E451", "vectorize i", "in loop 1 of 2", "mark the last loop"),
-    (PLAIN, "wave D (unroll i, j)", "E451", "unroll i", "", "drop `unroll`"),
-    (PLAIN, "wave D (a = i, j)", "E451", "a = i", "no labels", "write `i`"),
+    (PLAIN, "wave D (i, k)", "E470", "k", "no loop `k` around `D`", "`seq i`, `seq j`"),
+    (PLAIN, "wave D (i, i)", "E470", "wave D (i, i)", "1 of the loops", "`seq i`, `seq j`"),
+    ("each i: M { seq j: N { D[i, j] = x[i, j] + pad(D[i, j-1], 0) } }  y = D[0, 0]", "wave D (i, j)", "E470", "wave D (i, j)", "`i` is an `each` loop", "two `seq` loops"),
+    ("seq i: M { b = x[i, 0]  seq j: N { D[i, j] = b + pad(D[i, j-1], 0) } }  y = D[0, 0]", "wave D (i, j)", "E470", "wave D (i, j)", "`b` runs between `i` and `j`", "move it into `seq j`"),
+    ("seq i: M { D[i, j: N] = x[i, j] + pad(D[i-1, j], 0) }  y = D[0, 0]", "wave D (i, j)", "E470", "j", "`j` is an axis of `D`", "`loops D (...)`"),
+    ("D[i: M, j: N] = x[i, j]  y = D[0, 0]", "wave D (i, j)", "E470", "i", "`i` is an axis of `D`", "no loop is around it"),
+    (PLAIN, "wave D (i, j, i)", "E471", "wave D (i, j, i)", "3 loops", "vectorize j"),
+    (PLAIN, "wave D (i by 4, j)", "E471", "i by 4", "a step without a loop for its rest", "write `i`"),
+    (PLAIN, "wave D (i by 4, j, i, j)", "E471", "j", "a tile needs steps", "write `j by N`"),
+    (PLAIN, "wave D (i by 4, j by 4, j, i)", "E471", "j", "`j` outside `i` in a tile", "`i, j`"),
+    (PLAIN, "wave D (i by 4, j by 4, i, i)", "E471", "i", "`i` twice", ""),
+    (PLAIN, "wave D (parallel i, vectorize j)", "E471", "wave D (parallel i, vectorize j)", "need tiles", "parallel i by 32"),
+    (PLAIN, "wave D (i, parallel j)", "E471", "parallel j", "in loop 2 of 2", "mark the first loop"),
+    (PLAIN, "wave D (vectorize i, j)", "E471", "vectorize i", "in loop 1 of 2", "mark the last loop"),
+    (PLAIN, "wave D (unroll i, j)", "E471", "unroll i", "", "drop `unroll`"),
+    (PLAIN, "wave D (a = i, j)", "E471", "a = i", "no labels", "write `i`"),
     (PLAIN, "wave D (i by 40, j by 4, i, j)", "E412", "i by 40", "larger than 9", "at most 9"),
     (PLAIN, "wave D (i by 0, j by 4, i, j)", "E403", "0", "the step is 0", ""),
     (PLAIN, "wave D (i, j)  wave b (j, vectorize i)", "E402", "wave b (j, vectorize i)", "have a `wave` already", "keep one"),
-    (BODY % "max[k: N](pad(D[i-1, k], 0))", "wave D (i, j)", "E452", "D[i-1, k]", "`D.max` reads `D[i - 1, k]`, which is not provably on an earlier diagonal", "drop `wave`"),
-    (BODY % "pad(D[i-1, N-1-j], 0)", "wave D (i, j)", "E452", "D[i-1, N-1-j]", "on an earlier diagonal", "`D[i-1, j-1]`"),
-    (KNIGHT, "wave D (i, vectorize j)", "E451", "D[i-1, j+1]", "makes the diagonals 2*i + j", "`(j, vectorize i)`"),
-    (KNIGHT, "wave D (i by 4, j by 4, i, j)", "E452", "D[i-1, j+1]", "below or right of it", "without tiles it works: `(j, vectorize i)`"),
-    (BODY % "sum[k: 3](x[i, k]) + pad(D[i-1, j], 0)", "wave D (i, vectorize j)", "E453", "wave D (i, vectorize j)", "`D.sum` has `k`", "drop `vectorize`"),
-    ("seq i: M { seq j: N { h[i, j, c: 4] = x[i, j] + pad(h[i-1, j, c], 0) } }  y = h[0, 0, 0]", "wave h (i, vectorize j)", "E453", "wave h (i, vectorize j)", "`h` has `c`: it is no single value", "`loops h (...)`"),
+    (BODY % "max[k: N](pad(D[i-1, k], 0))", "wave D (i, j)", "E472", "D[i-1, k]", "`D.max` reads `D[i - 1, k]`, which is not provably on an earlier diagonal", "drop `wave`"),
+    (BODY % "pad(D[i-1, N-1-j], 0)", "wave D (i, j)", "E472", "D[i-1, N-1-j]", "on an earlier diagonal", "`D[i-1, j-1]`"),
+    (KNIGHT, "wave D (i, vectorize j)", "E471", "D[i-1, j+1]", "makes the diagonals 2*i + j", "`(j, vectorize i)`"),
+    (KNIGHT, "wave D (i by 4, j by 4, i, j)", "E472", "D[i-1, j+1]", "below or right of it", "without tiles it works: `(j, vectorize i)`"),
+    (BODY % "sum[k: 3](x[i, k]) + pad(D[i-1, j], 0)", "wave D (i, vectorize j)", "E473", "wave D (i, vectorize j)", "`D.sum` has `k`", "drop `vectorize`"),
+    ("seq i: M { seq j: N { h[i, j, c: 4] = x[i, j] + pad(h[i-1, j, c], 0) } }  y = h[0, 0, 0]", "wave h (i, vectorize j)", "E473", "wave h (i, vectorize j)", "`h` has `c`: it is no single value", "`loops h (...)`"),
     ("seq i: M { seq j: N { h[i, j, c: 4] = x[i, j] + pad(h[i-1, j, c], 0) } }  y = h[0, 0, 0]", "wave h (parallel i, j)  loops h (parallel c)", "E414", "wave h (parallel i, j)", "parallel loops inside a parallel wave", "drop `parallel`"),
 ]  # fmt: skip
 
@@ -153,7 +153,7 @@ def test_a_layout_has_no_place_for_the_rows_that_run_at_once() -> None:
     text = CASES["running_sums"].text("i, j", 9, 9).rstrip()[:-1]
     text += "  memory for cpu { layout r [j] -> [j // 2, j % 2] }\n}\n"
     (diagnostic,) = lower(*load_text(text), TARGET).diagnostics
-    assert diagnostic.rule.code == "E454" and "`r[i, j] = ...`" in diagnostic.help[0]
+    assert diagnostic.rule.code == "E474" and "`r[i, j] = ...`" in diagnostic.help[0]
 
 
 @pytest.mark.parametrize(("body", "lines", "code", "span", "message", "help"), REFUSED)

@@ -27,8 +27,8 @@ more."""
 _MAX_TRIED = 64
 _MAX_JSON_DEPTH = 6
 
-_INVISIBLE = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
-_SPACES = dict.fromkeys((0x00A0, 0x2007, 0x202F), " ")
+_INVISIBLE: dict[int, str | None] = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
+_SPACES: dict[int, str | None] = dict.fromkeys((0x00A0, 0x2007, 0x202F), " ")
 _THOUGHT = re.compile(
     r"<(/?)(?:think|thinking|thought|reasoning|scratchpad|analysis)>", re.IGNORECASE
 )

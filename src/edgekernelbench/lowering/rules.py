@@ -46,22 +46,22 @@ OUTSIDE_TILE = Rule("E431", "a placed consumer is computed only where its reader
 
 # ---- schedule: waves
 WAVE_LOOPS = Rule(
-    "E450", "`wave S (i, j)` names two `seq` loops around S, the second alone in the first's body"
+    "E470", "`wave S (i, j)` names two `seq` loops around S, the second alone in the first's body"
 )
 WAVE_FORM = Rule(
-    "E451",
+    "E471",
     "a wave is `(i, j)`, or in tiles `(i by A, j by B, i, j)`; `parallel` may stand first, "
     "`vectorize` last, not both without tiles",
 )
 WAVE_ORDER = Rule(
-    "E452",
+    "E472",
     "an iteration of a wave reads earlier diagonals, of tiles only what is not below or right",
 )
 WAVE_LANES = Rule(
-    "E453", "lanes of a wave run stages without axes, reductions and loops of their own"
+    "E473", "lanes of a wave run stages without axes, reductions and loops of their own"
 )
 WAVE_LAYOUT = Rule(
-    "E454", "a stage that is not indexed by the outer loop of a wave has no layout: rows overlap"
+    "E474", "a stage that is not indexed by the outer loop of a wave has no layout: rows overlap"
 )
 
 # ---- schedule: scatters

@@ -54,8 +54,9 @@ class Part:
 
     @classmethod
     def fixed(cls, u: range, v: range) -> Part:
-        ends = (u.start, u.stop, v.start, v.stop)
-        return cls(*(int_const(end) for end in ends), len(u), len(v))
+        top, bottom = int_const(u.start), int_const(u.stop)
+        left, right = int_const(v.start), int_const(v.stop)
+        return cls(top, bottom, left, right, len(u), len(v))
 
     def within(self, other: Part) -> Part:
         """What both have in common; it may be empty."""
