@@ -154,8 +154,8 @@ def guarded_build() -> Iterator[None]:
 def _without_optimiser(make: Any) -> Any:
     import tvm
 
-    def target(profile: Any) -> Any:
-        spec = {**make(profile).export(), "opt-level": 0}
+    def target(profile: Any, *features: Any) -> Any:
+        spec = {**make(profile, *features).export(), "opt-level": 0}
         spec.pop("host", None)
         out = tvm.target.Target(spec)
         return out.with_host(out)
