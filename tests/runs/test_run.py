@@ -44,7 +44,7 @@ class Session:
 
 class Evaluator:
     def session(self, task: Any) -> Session:
-        return Session(task.name)
+        return Session(task.id)
 
 
 def config(*workloads: Workload) -> RunConfig:
