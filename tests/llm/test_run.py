@@ -14,10 +14,10 @@ from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.llm import tasks
 from edgekernelbench.llm.run import Asking, run_with_model
-from edgekernelbench.llm.tasks import Order
 from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.records.store import RECORDS, read_records
 from edgekernelbench.runs import run as runs
+from edgekernelbench.runs.run import Order
 from edgekernelbench.scores.score import score
 from edgekernelbench.suite import load_suite
 from tests.factories import baseline, correct

@@ -69,8 +69,9 @@ class _Attempt:
                 return self._answer(reply.message)
             self._asked += 1
             feedback = self._judge(reply)
-            if self._device.budget.exhausted():
-                return self._answer(str(self._device.budget.exhausted()))
+            spent = self._device.budget.exhausted()
+            if spent is not None:
+                return self._answer(spent)
             self._history += [Message("assistant", reply.text), Message("user", feedback)]
         return self._answer(f"all {turns} questions are asked")
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
@@ -18,6 +17,9 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
 from edgekernelbench.records.schema import Record, Spent, Step
 from edgekernelbench.suite import Workload
+
+if TYPE_CHECKING:
+    from edgekernelbench.runs.run import Order
 
 
 def run(
@@ -54,6 +56,7 @@ def run(
 
     Exit code 1 if no attempt came to a verdict.
     """
+    from edgekernelbench.runs.run import Order
     from edgekernelbench.scores.score import score
     from edgekernelbench.suite.find import find_subset, find_workload
 
@@ -62,7 +65,7 @@ def run(
     chosen = [find_workload(w) for w in workload] if workload else find_subset(subset)
     if not chosen:
         raise UsageError(f"subset {subset!r} is empty", "`ekb suite stats` shows what there is")
-    plan = _Plan(
+    order = Order(
         agent=agent,
         target=target,
         workloads=tuple(chosen),
@@ -75,9 +78,9 @@ def run(
     )
     with _Display() as display:
         if model is None or model.startswith(REPLAY):
-            records = _run_alone(plan, model, display)
+            records = _run_alone(order, model, display)
         else:
-            records = _run_with_model(plan, model, model_base_url, samples, display)
+            records = _run_with_model(order, model, model_base_url, samples, display)
     if display.fresh == 0:
         err.print("nothing was left to do: every attempt of this run had finished")
     if json:
@@ -95,62 +98,33 @@ def run(
 REPLAY = "replay:"
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    agent: str
-    target: str
-    workloads: tuple[Workload, ...]
-    subset: str
-    limits: Spent
-    epochs: int
-    seed: int
-    folder: Path
-    resume: bool
-
-
-def _run_alone(plan: _Plan, model: str | None, display: _Display) -> list[Record]:
+def _run_alone(order: Order, model: str | None, display: _Display) -> list[Record]:
     """Without a provider: an agent that asks nobody, or stored answers."""
     from edgekernelbench.agents.model import read_answers
-    from edgekernelbench.agents.registry import make_agent
-    from edgekernelbench.evaluator import EvalSettings, Evaluator
-    from edgekernelbench.runs.run import RunConfig
+    from edgekernelbench.evaluator import Evaluator
     from edgekernelbench.runs.run import run as run_core
-    from edgekernelbench.targets.registry import find_target
 
-    answers = None if model is None else read_answers(Path(model.removeprefix(REPLAY)))
-    config = RunConfig(
-        agent=make_agent(plan.agent, answers),
-        model=None if answers is None else answers.name,
-        target=find_target(plan.target),
-        workloads=plan.workloads,
-        subset=plan.subset,
-        limits=plan.limits,
-        epochs=plan.epochs,
-        seed=plan.seed,
-        settings=EvalSettings(),
-    )
+    config = order.config(None if model is None else read_answers(Path(model.removeprefix(REPLAY))))
     with Evaluator(config.target, settings=config.settings) as evaluator:
-        return run_core(config, plan.folder, plan.resume, evaluator, display)
+        return run_core(config, order.folder, order.resume, evaluator, display)
 
 
 def _run_with_model(
-    plan: _Plan, model: str, base_url: str | None, samples: int, display: _Display
+    order: Order, model: str, base_url: str | None, samples: int, display: _Display
 ) -> list[Record]:
     from edgekernelbench.agents.registry import MODEL_AGENTS, make_agent
 
-    if plan.agent not in MODEL_AGENTS:
-        make_agent(plan.agent)
-        raise UsageError(f"the agent {plan.agent!r} asks no model", "leave --model out")
+    if order.agent not in MODEL_AGENTS:
+        make_agent(order.agent)
+        raise UsageError(f"the agent {order.agent!r} asks no model", "leave --model out")
     try:
         from edgekernelbench.llm.run import Asking, run_with_model
-        from edgekernelbench.llm.tasks import Order
     except ImportError as error:
         raise UsageError(
             f"models are asked through Inspect, and {error.name} is not installed",
             "pip install 'edgekernelbench[models]'",
         ) from error
-    order = Order(**{f.name: getattr(plan, f.name) for f in fields(plan)}, observer=display)
-    return run_with_model(order, Asking(model, base_url, samples))
+    return run_with_model(order, Asking(model, base_url, samples), display)
 
 
 def why_no_verdict(record: Record) -> str:

@@ -65,10 +65,6 @@ class Check:
     message: str
     diagnostics: tuple[dict[str, Any], ...]
 
-    @property
-    def ok(self) -> bool:
-        return self.status is None
-
 
 class Attempt:
     """The evaluation of one text. Single use."""

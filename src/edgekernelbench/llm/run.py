@@ -10,8 +10,9 @@ from inspect_ai.model import GenerateConfig
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.llm.provider import one_line, ready_model
-from edgekernelbench.llm.tasks import Hosted, Order, kernel_task
+from edgekernelbench.llm.tasks import Hosted, kernel_task
 from edgekernelbench.records.schema import Record
+from edgekernelbench.runs.run import Observer, Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Asking:
     timeout: int = 600
 
 
-def run_with_model(order: Order, asking: Asking) -> list[Record]:
+def run_with_model(order: Order, asking: Asking, observer: Observer | None = None) -> list[Record]:
     """Works on every attempt that has no record yet; returns all records of the run.
 
     Inspect's log goes to the folder ``inspect`` in the run's.
@@ -43,7 +44,7 @@ def run_with_model(order: Order, asking: Asking) -> list[Record]:
     """
     config = GenerateConfig(max_retries=asking.max_retries, attempt_timeout=asking.timeout)
     model = ready_model(asking.model, asking.base_url, config)
-    hosted = Hosted(order)
+    hosted = Hosted(order, observer)
     try:
         attempts = hosted.open(str(model))
         if attempts.todo:

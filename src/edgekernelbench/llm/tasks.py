@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,67 +19,34 @@ from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from edgekernelbench.agents.registry import make_agent
-from edgekernelbench.evaluator import EvalSettings, Evaluator
+from edgekernelbench.evaluator import Evaluator
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
 from edgekernelbench.llm.provider import InspectModel
 from edgekernelbench.records.schema import Record, Spent, record_id
 from edgekernelbench.records.store import RECORDS, read_records
-from edgekernelbench.runs.run import Attempts, Observer, RunConfig, Silent
+from edgekernelbench.runs.run import Attempts, Observer, Order, Silent
 from edgekernelbench.scores.score import is_fast
 from edgekernelbench.suite.find import find_subset, find_workload
 from edgekernelbench.suite.model import Workload
-from edgekernelbench.targets.registry import find_target
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What is to be run; see `RunConfig` for what the fields mean. ``model`` is known once Inspect
-    has chosen one."""
-
-    agent: str
-    target: str
-    workloads: tuple[Workload, ...]
-    subset: str
-    limits: Spent
-    epochs: int
-    seed: int
-    folder: Path
-    resume: bool
-    observer: Observer = Silent()
-    settings: EvalSettings = EvalSettings()
-
-    def config(self, model: str) -> RunConfig:
-        """The run's settings, with a model's name."""
-        return RunConfig(
-            agent=make_agent(self.agent, InspectModel(model)),
-            model=model,
-            target=find_target(self.target),
-            workloads=self.workloads,
-            subset=self.subset,
-            limits=self.limits,
-            epochs=self.epochs,
-            seed=self.seed,
-            settings=self.settings,
-        )
 
 
 class Hosted:
     """The run behind an Inspect task: evaluator and records, opened when a sample begins."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, observer: Observer | None = None) -> None:
         self._order = order
+        self._observer = observer or Silent()
         self._evaluator: Evaluator | None = None
         self._attempts: Attempts | None = None
 
     def open(self, model: str) -> Attempts:
         """The attempts of the run, for a model. Call it from one thread at a time."""
         if self._attempts is None:
-            config = self._order.config(model)
+            config = self._order.config(InspectModel(model))
             self._evaluator = Evaluator(config.target, settings=config.settings)
             order = self._order
             self._attempts = Attempts.open(
-                config, order.folder, order.resume, self._evaluator, order.observer
+                config, order.folder, order.resume, self._evaluator, self._observer
             )
             atexit.register(self.close)
         return self._attempts

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
-from edgekernelbench.agents.model import ProviderError
+from edgekernelbench.agents.model import Model, ProviderError
+from edgekernelbench.agents.registry import make_agent
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import EvalSettings, Evaluator
 from edgekernelbench.evaluator.ahead import build_ahead
@@ -26,6 +27,7 @@ from edgekernelbench.records.store import RECORDS, RunStore, read_records
 from edgekernelbench.runs.bench import Bench
 from edgekernelbench.suite import TOLERANCE_VERSION, Workload
 from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.registry import find_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,43 @@ class RunConfig:
             "seed": self.seed,
             "settings": self.settings.model_dump(mode="json"),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A run as it is asked for: agent and target by name. See `RunConfig` for the fields, and `run`
+    for ``folder`` and ``resume``."""
+
+    agent: str
+    target: str
+    workloads: tuple[Workload, ...]
+    subset: str
+    limits: Spent
+    epochs: int
+    seed: int
+    folder: Path
+    resume: bool
+
+    def config(self, model: Model | None = None) -> RunConfig:
+        """The run's settings.
+
+        Args:
+            model: whom the agent asks.
+
+        Raises:
+            UsageError: there is no such agent or target, or agent and model do not fit.
+        """
+        return RunConfig(
+            agent=make_agent(self.agent, model),
+            model=None if model is None else model.name,
+            target=find_target(self.target),
+            workloads=self.workloads,
+            subset=self.subset,
+            limits=self.limits,
+            epochs=self.epochs,
+            seed=self.seed,
+            settings=EvalSettings(),
+        )
 
 
 class Observer(Protocol):
