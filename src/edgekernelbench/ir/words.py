@@ -19,7 +19,7 @@ STATEMENT_WORDS = ("seq", "each", "let", "table", "def", "template", "combiner")
 SECTION_WORDS = ("compute", "schedule", "memory")
 SCHEDULE_WORDS = ("loops", "wave", "place", "inline", "option")
 MEMORY_WORDS = ("layout", "cache", "prefetch")
-PIECE_WORDS = ("parallel", "vectorize", "unroll", "scatter", "dot4", "by")
+PIECE_WORDS = ("parallel", "block", "thread", "vectorize", "unroll", "scatter", "dot4", "by")
 INFIX_WORDS = ("and", "or", "not", "if", "else", "where")
 
 DTYPE_ALIASES: dict[str, str | None] = {

@@ -94,11 +94,13 @@ class Nest:
     Attributes:
         lands: the axis that has no loop, because elements land along it.
         depth: how many loops are outside the point where they do.
+        cooperative: the threads of a block, however many, share the terms of each result.
     """
 
     pieces: tuple[Piece, ...]
     lands: Var | None = None
     depth: int = 0
+    cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class StagePlan:
             ``eager_more`` the further components of its elements.
         merge: the nest over the results of a reduction that is split over threads.
         dot: the reduction axis of which four values at a time are one dot product.
+        cooperative: the threads of a block, however many, share the terms of each result.
     """
 
     stage: Stage
@@ -126,6 +129,7 @@ class StagePlan:
     scatter: Scatter | None = None
     merge: tuple[Piece, ...] = ()
     dot: Var | None = None
+    cooperative: bool = False
 
     @property
     def exprs(self) -> list[Expr]:
@@ -138,11 +142,6 @@ class StagePlan:
         """The parallel loop over chunks of a reduction axis, if there is one."""
         kinds = ("parallel", "block")
         return next((p for p in self.pieces if p.reduction and p.kind in kinds), None)
-
-    @property
-    def cooperative(self) -> bool:
-        """Whether the threads of a block share the terms of a reduction."""
-        return any(p.reduction and p.kind == "thread" for p in self.pieces)
 
     @property
     def first_reduction(self) -> int:

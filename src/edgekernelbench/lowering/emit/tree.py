@@ -328,7 +328,8 @@ def invert(
             n = const_value(index.right)
             if n and axes.get(var) == n * size:
                 base = simplify(to_expr(linear(span.base).times(n)), ranges)
-                return var, Span(base, span.extent * n, span.of)
+                limit = None if span.limit is None else span.limit * n
+                return var, Span(base, span.extent * n, span.of, limit, span.tried)
     return _invert_window(index, span, size, axes, inner, ranges)
 
 
@@ -357,4 +358,5 @@ def _invert_window(
     if not fits or quotient is None or not remainder.is_const or remainder.const:
         return None
     base = simplify(to_expr(quotient), ranges)
-    return outer[0].var, Span(base, span.extent // n, span.of)
+    limit = None if span.limit is None else span.limit // n
+    return outer[0].var, Span(base, span.extent // n, span.of, limit, span.tried)
