@@ -38,6 +38,7 @@ from edgekernelbench.lowering.directives.resolve import (
     resolve_nests,
     select_layers,
 )
+from edgekernelbench.lowering.directives.threads import check_levels
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.directives.waves import check_waves, resolve_waves
 from edgekernelbench.lowering.dots.bias import fit_products, operand_names
@@ -207,6 +208,8 @@ class _Lowering:
         ahead = resolve_prefetches(lines.wishes, plan, broken, self.report)
         plan = replace(plan, ahead=ahead)
         check_waves(plan, self.report)
+        if gpu is not None:
+            check_levels(plan, levels or {}, lines.spans, self.report)
         if not self.report.has_errors:
             PlaceChecker(plan, lines.spans, self.report).run()
         return plan

@@ -154,7 +154,15 @@ class StagePlan:
         threads = [k for k, p in enumerate(self.pieces) if p.kind in ("parallel", "block")]
         none = len(self.pieces) if self.split is None else threads[-1] + 1  # chunks of one element
         inner = (k for k, p in enumerate(self.pieces) if p.reduction and k not in threads)
-        return min(next(inner, none), self.first_shared)
+        return min(next(inner, none), self.first_shared, self._first_sharing)
+
+    @property
+    def _first_sharing(self) -> int:
+        """Number of the first loop of threads that add up terms of one result together: the block
+        brings their results together, not one of them."""
+        threads = [k for k, p in enumerate(self.pieces) if p.kind == "thread"]
+        sharing = not self.cooperative and any(self.pieces[k].reduction for k in threads)
+        return threads[0] if sharing else len(self.pieces)
 
     @property
     def first_shared(self) -> int:

@@ -8,10 +8,12 @@ from math import prod
 
 from edgekernelbench.ir import surface
 from edgekernelbench.ir.core import Stage, Var
-from edgekernelbench.ir.diagnostics import Report
+from edgekernelbench.ir.diagnostics import Report, Span
 from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.gpu.device import Level
+from edgekernelbench.lowering.gpu.nests import level_inside
 from edgekernelbench.lowering.gpu.team import iterations
-from edgekernelbench.lowering.plan import Piece, reduce_axes
+from edgekernelbench.lowering.plan import Piece, Plan, reduce_axes
 from edgekernelbench.targets.model import Gpu
 
 _ON_CPU = {
@@ -96,3 +98,40 @@ class ThreadChecker:
             "let a thread cover more, by a loop inside it, or move a loop in front of `thread`"
         ]
         self.report.error(rules.THREADS, message, self.line.span, help)
+
+
+def check_levels(
+    plan: Plan, levels: Mapping[str, Level], spans: Mapping[str, Span], report: Report
+) -> None:
+    """Refuses `thread` loops of stages that one thread computes."""
+    for name, stage in plan.stages.items():
+        thread = next((p for p in stage.pieces if p.kind == "thread"), None)
+        if thread is None or name in plan.together or _level(plan, levels, name) != "thread":
+            continue
+        if name in plan.attach:
+            place = plan.attach[name]
+            loop = plan.stages[place.target].pieces[place.depth].name
+            message = f"`{name}` is placed in `{place.target}.{loop}`, which each thread runs"
+            outer = _block_loop(plan, levels, place.target)
+            help = [f"place it in `{place.target}.{outer}`"] if outer else []
+        else:
+            message = f"`{name}` is part of what one thread does"
+            help = []
+        help.append(f"write `{thread.axis.name}` as a plain loop")
+        report.error(rules.GPU_LOOPS, message, spans.get(name), help)
+
+
+def _block_loop(plan: Plan, levels: Mapping[str, Level], target: str) -> str | None:
+    """The innermost loop of a stage that a whole block runs."""
+    pieces, level = plan.stages[target].pieces, _level(plan, levels, target)
+    found = [p.name for p in pieces if level_inside(pieces, p.name, level) == "block"]
+    return found[-1] if found else None
+
+
+def _level(plan: Plan, levels: Mapping[str, Level], name: str) -> Level:
+    """Where a stage runs, placements considered."""
+    if name not in plan.attach:
+        return levels[name]
+    place = plan.attach[name]
+    pieces = plan.stages[place.target].pieces
+    return level_inside(pieces, pieces[place.depth].name, _level(plan, levels, place.target))

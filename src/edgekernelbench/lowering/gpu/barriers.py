@@ -3,7 +3,7 @@
 A kernel is a sequence of regions, in each of which every thread works by itself, under loops and
 branches that all threads take alike. Between two regions stands a barrier when one touches what
 the other writes. Buffers count as a whole: that two regions touch different elements is not known
-here. In a loop a region also follows those of the iteration before.
+here, but for what one stage writes. In a loop a region also follows those of the iteration before.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ from edgekernelbench.lowering.nest import (
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Names of buffers that threads have read and written since the last barrier."""
+    """Buffers that threads have read and written since the last barrier, and for what stage."""
 
     reads: frozenset[str] = frozenset()
-    writes: frozenset[str] = frozenset()
+    writes: frozenset[tuple[str, str]] = frozenset()
 
     def __or__(self, other: Touched) -> Touched:
         return Touched(self.reads | other.reads, self.writes | other.writes)
 
     def clashes(self, later: Touched) -> bool:
-        return bool(self.writes & (later.reads | later.writes) or self.reads & later.writes)
+        mine, theirs = ({name for name, _ in t.writes} for t in (self, later))
+        if mine & later.reads or self.reads & theirs:
+            return True
+        return any(a == b and s != t for a, s in self.writes for b, t in later.writes)
 
 
 def place_barriers(body: list[Stmt], thread: Var) -> list[Stmt]:
@@ -102,13 +105,21 @@ class _Placer:
     def _loop(self, loop: For, before: Touched, out: list[Stmt]) -> Touched:
         self._uniform(loop.lo, loop.extent)
         before = self._reading(before, out, loop.lo, loop.extent)
-        while True:  # until nothing more comes round from the end of the body to its head
-            body, after = self.run([loop.body], before)
-            if before | after == before:
-                break
-            before |= after
+        body, after = self._repeated(loop.body, before)
+        fresh, behind = self._repeated(loop.body, Touched())
+        if _barriers(fresh) < _barriers(body):  # one in front of the loop saves one in it
+            out.append(Barrier())
+            body, after = fresh, behind
         out.append(For(loop.var, loop.lo, loop.extent, loop.kind, Seq(tuple(body))))
-        return before | after
+        return after
+
+    def _repeated(self, body: Stmt, before: Touched) -> tuple[list[Stmt], Touched]:
+        """The body of a loop, and what is touched behind the loop."""
+        while True:  # until nothing more comes round from the end of the body to its head
+            out, after = self.run([body], before)
+            if before | after == before:
+                return out, before
+            before |= after
 
     def _branch(self, branch: If, before: Touched, out: list[Stmt]) -> Touched:
         self._uniform(branch.cond)
@@ -143,13 +154,18 @@ class _Placer:
 
     def _touched(self, statement: Stmt) -> Touched:
         reads: set[str] = set()
-        writes: set[str] = set()
+        writes: set[tuple[str, str]] = set()
+        stage = statement.stage if isinstance(statement, Region) else ""
         for inner in statements(statement):
             for expr in _exprs(inner):
                 reads.update(self._loads(expr))
             if isinstance(inner, Store) and inner.tensor.name not in self.private:
-                writes.add(inner.tensor.name)
+                writes.add((inner.tensor.name, stage))
         return Touched(frozenset(reads), frozenset(writes))
+
+
+def _barriers(body: list[Stmt]) -> int:
+    return sum(isinstance(statement, Barrier) for statement in _all(body))
 
 
 def _has_regions(statement: Stmt) -> bool:

@@ -51,13 +51,18 @@ class Cooperation:
         full = {**{a.var: whole(a.extent) for a in self._reduce.axes}, **box}
         out: list[Stmt] = []
         mine = self._tile(full, 1, lambda name, dtype: self._register(name, dtype, out))
-        out += region(self._start(mine))
+        out += region(self.ctx, self._start(mine))
         out += self._partial(full, mine)
         ours = self._shared(full)
         here = device_of(self.ctx).thread_index
         pairs = zip(mine.buffers, ours.buffers, strict=True)
-        out += region([Store(shared, (here,), core.Load(own, ())) for own, shared in pairs])
-        out += [*self._tree(ours), *region([first_thread(self.ctx, self._result(ours, full))])]
+        out += region(
+            self.ctx, [Store(shared, (here,), core.Load(own, ())) for own, shared in pairs]
+        )
+        out += [
+            *self._tree(ours),
+            *region(self.ctx, [first_thread(self.ctx, self._result(ours, full))]),
+        ]
         return out
 
     def _register(self, name: str, dtype: DType, out: list[Stmt]) -> Tensor:
@@ -122,7 +127,7 @@ class Cooperation:
             body = merge_step(self.ctx, self._reduce, tile, (here,), (there,))
         halved = core.Binary("shr", int_const(half), core.VarRef(step), DType.S32)
         mine = core.Binary("lt", here, core.VarRef(width), DType.BOOL)
-        inside = [LetValue(width, halved), *region([If(mine, Seq(tuple(body)))])]
+        inside = [LetValue(width, halved), *region(self.ctx, [If(mine, Seq(tuple(body)))])]
         return [self.ctx.loop(step, half.bit_length(), "serial", inside)]
 
     def _result(self, tile: Tile, box: Box) -> list[Stmt]:

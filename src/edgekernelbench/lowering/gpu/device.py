@@ -135,16 +135,16 @@ def strided(ctx: Context, total: int, make: Body) -> list[Stmt]:
         return []
     with device.at("thread"):
         if rounds == 1:
-            return region(_guarded(ctx, device.thread_index, threads, total, make))
+            return region(ctx, _guarded(ctx, device.thread_index, threads, total, make))
         turn = ctx.loop_var("turn", 0, rounds - 1)
         index = _index(core.VarRef(turn), threads, device.thread_index)
         body = _guarded(ctx, index, rounds * threads, total, make)
-    return region([ctx.loop(turn, rounds, "serial", body)] if body else [])
+    return region(ctx, [ctx.loop(turn, rounds, "serial", body)] if body else [])
 
 
-def region(body: list[Stmt]) -> list[Stmt]:
+def region(ctx: Context, body: list[Stmt]) -> list[Stmt]:
     """What threads do side by side, as one statement."""
-    return [Region(tuple(body))] if body else []
+    return [Region(tuple(body), ctx.stages[-1] if ctx.stages else "")] if body else []
 
 
 def one_thread(ctx: Context, make: Callable[[], list[Stmt]]) -> list[Stmt]:
@@ -154,7 +154,7 @@ def one_thread(ctx: Context, make: Callable[[], list[Stmt]]) -> list[Stmt]:
         return kernel(ctx, 1, 1, "thread", lambda block, thread: make())
     with device.at("thread"):
         body = make()
-    return region([first_thread(ctx, body)] if body else [])
+    return region(ctx, [first_thread(ctx, body)] if body else [])
 
 
 def first_thread(ctx: Context, body: list[Stmt]) -> Stmt:

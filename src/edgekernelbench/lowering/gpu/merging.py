@@ -39,6 +39,7 @@ class Merging:
     each: Each
 
     def emit(self, hand_on: HandOn) -> list[Stmt]:
+        assert device_of(self.ctx).level == "block", "one thread cannot wait for others"
         ours = self._shared()
         out = self.team.region(self.ctx, lambda: self.each(lambda box: self._lay_out(ours, box)))
         out += self._tree(ours)
