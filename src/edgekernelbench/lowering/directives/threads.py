@@ -44,7 +44,8 @@ class ThreadChecker:
         elif marked:
             self._order(pieces)
             self._constant(pieces)
-            self._limit(pieces, extents, self.gpu)
+            if not self.placed:  # a tile of one that is placed may be smaller than its axes
+                self._limit(pieces, extents, self.gpu)
 
     def _error(self, k: int, message: str, *help: str) -> None:
         self.report.error(rules.GPU_LOOPS, message, self.line.pieces[k].span, list(help))

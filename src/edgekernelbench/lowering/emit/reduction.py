@@ -9,6 +9,7 @@ from math import prod
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Stage, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.emit.accumulate import (
     Chunk,
     Share,
@@ -119,6 +120,7 @@ class ReductionEmitter:
     def emit(self, box: Box) -> list[Stmt]:
         plan, reduce = self.plan, self._reduce
         assert plan.eager_body is not None
+        self._check_team()
         full = {**{a.var: whole(a.extent) for a in reduce.axes}, **box}
         out: list[Stmt] = []
         due = box
@@ -147,6 +149,22 @@ class ReductionEmitter:
         if self.team is None or device is None or device.level == "thread":
             return make()
         return self.team.region(self.ctx, make)
+
+    def _check_team(self) -> None:
+        """Threads that keep partial results from one region to the next must all be there."""
+        team, device = self.team, self.ctx.device
+        if team is None or device is None or device.level == "thread":
+            return
+        if team.total > device.threads:
+            name = self.plan.stage.name
+            terms = " x ".join(
+                f"{n} (`{p.name}`)" for p, n in zip(team.pieces, team.counts, strict=True)
+            )
+            message = (
+                f"`{name}` takes {terms} = {team.total} threads; the block has {device.threads}"
+            )
+            help = "let a thread cover more, by a loop inside it, or give the block more threads"
+            self.ctx.refuse(rules.TEAM, name, message, help)
 
     def _finished(self, updater: Updater, tile: Tile, due: Box) -> list[Stmt]:
         if self.team is None or self.team.sharing == 1:

@@ -269,13 +269,16 @@ class Emitter:
                 self._not_covered(name, f"the loops do not cover its axis `{axis.name}`")
         if len(set(parts)) < len(parts):
             self._not_covered(name, "the loops reach only a diagonal of it")
-        root = self._plan(self.tree.root(name))
-        extents = extents_of(root.stage)
-        threads = {
-            piece.axis
-            for piece in root.pieces
-            if piece.kind in SPREAD and not piece.reduction and piece.step < extents[piece.axis]
-        }
+        threads: set[Var] = set()
+        for stage, depth in self.tree.path(name):
+            plan = self._plan(stage)
+            extents = extents_of(plan.stage)
+            threads |= {
+                piece.axis
+                for piece in plan.pieces[: depth + 1]
+                if piece.kind in SPREAD and not piece.reduction
+                if piece.step < extents[piece.axis]
+            }
         if threads - set(parts):
             self._not_covered(name, "several threads would compute the same elements")
 

@@ -293,7 +293,7 @@ class Walker:
             return entered(part) if own.tried else self._whole_or_not(piece.axis, part, entered)
 
         start = const_value(span.base)
-        if piece.kind == "block" and rest and not piece.reduction and start is not None:
+        if piece.kind == "block" and rest and start is not None:
             # One code for all blocks: what the last one has not is left to its threads.
             reaching = replace(span, limit=start + span.extent)
             box = {**box, piece.axis: reaching}

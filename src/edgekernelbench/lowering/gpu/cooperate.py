@@ -24,6 +24,7 @@ from edgekernelbench.lowering.emit.context import Context
 from edgekernelbench.lowering.emit.walk import plus
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.gpu.device import device_of, first_thread, region, strided
+from edgekernelbench.lowering.gpu.team import below
 from edgekernelbench.lowering.nest import Alloc, If, LetValue, Seq, Stmt, Store
 from edgekernelbench.lowering.plan import StagePlan
 
@@ -110,7 +111,12 @@ class Cooperation:
                 axis: Span(self.ctx.simple(plus(full[axis].base, index)), 1)
                 for axis, index in zip(axes, indices, strict=True)
             }
-            return lets + updater.update({**full, **point}, 1)
+            body = updater.update({**full, **point}, 1)
+            for axis in axes:
+                limit = full[axis].limit
+                if limit is not None:  # the last chunk reaches beyond the end
+                    body = below(point[axis].base, int_const(limit), body)
+            return lets + body
 
         return strided(self.ctx, prod(sizes), term)
 
