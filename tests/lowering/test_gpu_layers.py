@@ -108,7 +108,8 @@ CACHED = "cache X, W in acc.k0"
         STRIDED + IN,
         TILE + IN + " loops Y (i, thread j)",
         TILE + IN + " loops Y (thread j by 8, thread i by 4, j, i)",
-        "loops acc (block i by 40, block j, k by 5, thread k, thread i by 5, unroll i) place Y in acc.j",
+        "loops acc (block i by 40, block j, k by 5, thread k, thread i by 5, unroll i)"
+        " place Y in acc.j",
         "loops acc (thread i by 5, thread j by 10, k by 9, k, unroll i, unroll j)",
         "loops acc (block i by 33, thread i by 11, k by 10, thread j by 7, k, i, j)"
         + " place Y in acc.i0",

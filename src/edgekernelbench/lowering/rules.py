@@ -96,8 +96,8 @@ THREAD_TILE = Rule("E451", "what a thread of a GPU keeps of a stage takes at mos
 
 GPU_LOOPS = Rule(
     "E452",
-    "`block` loops are the outermost ones of a nest that is not placed, `thread` loops stand inside "
-    "them in a stage that a whole block computes; `parallel` goes with neither",
+    "`block` loops are the outermost ones of a nest that is not placed, `thread` loops are shared "
+    "by the threads of a block; `parallel` goes with neither",
 )
 ON_CPU = Rule("E453", "`block` and `thread` are loops of a GPU")
 TEAM = Rule(

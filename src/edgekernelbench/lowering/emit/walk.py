@@ -138,11 +138,14 @@ class Walker:
             return make(box)
         exact = {**box, **{v: replace(box[v], limit=None) for v in open_axes}}
         body = make(exact)
+        if not body:
+            return []
+        inside = seq(body)
         for axis in open_axes:
             last = int_const(box[axis].limit or 0)
             test = core.Binary("lt", box[axis].base, last, DType.BOOL)
-            body = [If(self.ctx.simple(test), seq(body))] if body else []
-        return body
+            inside = If(self.ctx.simple(test), inside)
+        return [inside]
 
     def _entered(self, k: int, box: Box) -> list[Stmt]:
         if self.hook is None:
@@ -171,7 +174,7 @@ class Walker:
         return self.ctx.device is not None and self.ctx.device.level == "thread"
 
     def _whole_or_not(self, axis: Var, box: Box, make: Callable[[Box], list[Stmt]]) -> list[Stmt]:
-        """Code without tests where all that a thread has of an axis is due, with tests elsewhere."""
+        """Code without tests where all that a thread has of an axis is due, else with tests."""
         span = box[axis]
         end = core.Binary("add", span.base, int_const(span.extent), DType.S32)
         test = core.Binary("le", end, int_const(span.limit or 0), DType.BOOL)

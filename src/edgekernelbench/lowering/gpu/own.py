@@ -16,7 +16,7 @@ from edgekernelbench.lowering.plan import Piece, StagePlan, own_axes
 
 
 def element_axes(reader: Stage, stage: Stage) -> dict[Var, Var] | None:
-    """The axes of a stage as axes of what reads it element by element, None if it reads otherwise."""
+    """The axes of a stage as those of what reads it element by element, None if it does not."""
     found = [load for load in loads(reader.expr) if load.tensor.name == stage.name]
     own, theirs = own_axes(stage), own_axes(reader)
     out: dict[Var, Var] = {}
@@ -36,10 +36,8 @@ def mirrored_pieces(reader: Stage, target: StagePlan, depth: int) -> tuple[Piece
     cannot have them."""
     axes = element_axes(reader, target.stage)
     inner = [p for p in target.pieces[depth + 1 :] if not p.reduction]
-    if (
-        axes is None
-        or not isinstance(reader.expr, core.Reduce)
-        and len(axes) != len(own_axes(reader))
+    if axes is None or (
+        not isinstance(reader.expr, core.Reduce) and len(axes) != len(own_axes(reader))
     ):
         return None
     if isinstance(reader.expr, core.Reduce) or not any(p.kind == "thread" for p in inner):
