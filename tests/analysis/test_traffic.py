@@ -76,3 +76,20 @@ def _executed(body: nest.Stmt, times: float = 1.0) -> float:
         return times * sum(access.tensor.dtype.bytes for access in accesses(statement))
 
     return count(body, times)
+
+
+WAVES = """
+kernel paths[N=200](x: f32[N, N]) -> (y: f32[N, N]) { compute {
+  seq i: N { seq j: N {
+    f[i, j] = x[i, j] + min(pad(f[i - 1, j], 0), pad(f[i, j - 1], 0))
+  } }
+  y[i, j] = f[i, j]
+} schedule for cpu { WAVE } }
+"""
+
+
+@pytest.mark.parametrize("line", ["wave f (i, vectorize j)", "wave f (j, vectorize i)", ""])
+def test_a_diagonal_does_not_touch_all_of_a_tensor(line: str):
+    function = lowered(WAVES.replace("WAVE", line))
+    levels = level_traffic(function, (32 * KIB, 512 * KIB))
+    assert levels[1].bytes <= levels[0].bytes <= _executed(function.body)

@@ -44,10 +44,14 @@ class LevelTraffic:
 def level_traffic(function: nest.Function, cache_bytes: tuple[int, ...]) -> list[LevelTraffic]:
     """Traffic into each cache, from the registers outwards: what L1 loads, what L2 loads, ..."""
     model = _Model(function.body)
-    return [
-        LevelTraffic(f"L{level}", size, sum(model.traffic(function.body, size).values()))
-        for level, size in enumerate(cache_bytes, 1)
-    ]
+    out: list[LevelTraffic] = []
+    least = math.inf
+    for level, size in enumerate(cache_bytes, 1):
+        # A farther level never loads more than a nearer one, but the hull of a larger part of the
+        # nest may hold gaps that those of its smaller parts do not.
+        least = min(least, sum(model.traffic(function.body, size).values()))
+        out.append(LevelTraffic(f"L{level}", size, least))
+    return out
 
 
 def footprint_bytes(function: nest.Function) -> float:
@@ -106,9 +110,12 @@ class _Model:
             ]
             name = access.tensor.name
             widths[name] = access.tensor.dtype.bytes
-            reached[name] = reached.get(name, 0.0) + math.prod(
-                min(high - low + 1, self._values_of(index, inner))
-                for (low, high), index in zip(spans, access.indices, strict=True)
+            reached[name] = reached.get(name, 0.0) + min(
+                self._times(access.indices, inner),
+                math.prod(
+                    min(high - low + 1, self._times((index,), inner))
+                    for (low, high), index in zip(spans, access.indices, strict=True)
+                ),
             )
             old = hulls.get(name, spans)
             hulls[name] = [
@@ -119,9 +126,10 @@ class _Model:
             for name, spans in hulls.items()
         }
 
-    def _values_of(self, index: core.Expr, inner: dict[int, int]) -> int:
-        """How often an index may change while loops run; ``inner``: iterations by variable."""
-        used = {node.var.uid for node in self._nodes(index) if isinstance(node, core.VarRef)}
+    def _times(self, indices: tuple[core.Expr, ...], inner: dict[int, int]) -> int:
+        """How many values indices may take while loops run; ``inner``: iterations by variable."""
+        nodes = (node for index in indices for node in self._nodes(index))
+        used = {node.var.uid for node in nodes if isinstance(node, core.VarRef)}
         return max(1, math.prod(inner[uid] for uid in used & inner.keys()))
 
     def _ranges(self, body: nest.Stmt) -> Ranges:
