@@ -222,7 +222,9 @@ def _resize(node: Node) -> Function:
     name, corners = found
 
     def resize(x: Tensor, *_: Tensor) -> Tensor:
-        extents = sizes or [math.floor(n * s) for n, s in zip(x.shape, scales.tolist())]
+        extents = sizes or [
+            math.floor(n * s) for n, s in zip(x.shape, scales.tolist(), strict=True)
+        ]
         if extents[:2] != list(x.shape[:2]):
             raise Unsupported("Resize: of batch or channels")
         kind = _LINEAR[x.dim() - 2] if name == "linear" else name

@@ -11,6 +11,7 @@ from typing import Any
 
 from edgekernelbench.baselines.torch_node import Function, Node, Tensor
 
+
 def _torch(name: str) -> Callable[[Node], Function]:
     """PyTorch's function of that name, on the inputs as they come."""
     return lambda node: getattr(node.torch, name)
@@ -99,7 +100,9 @@ def _axes(node: Node, rank: int) -> list[int] | None:
     return [axis % rank for axis in axes]
 
 
-def _reduction(make: Callable[[Any, Tensor, list[int], bool], Tensor]) -> Callable[[Node], Function]:
+def _reduction(
+    make: Callable[[Any, Tensor, list[int], bool], Tensor],
+) -> Callable[[Node], Function]:
     def build(node: Node) -> Function:
         keep = bool(node.get("keepdims", 1))
         torch = node.torch

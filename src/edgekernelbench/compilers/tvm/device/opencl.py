@@ -30,7 +30,6 @@ GATED_LAUNCHES = 256
 """Launches that wait in the queue at once: drivers hold about a thousand before they block."""
 
 
-
 def open_device(choice: DeviceChoice) -> Any:
     """The device, as pyopencl knows it.
 
@@ -86,9 +85,7 @@ class OpenClProgram:
         try:
             made = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size))
             # Drivers allocate on first use: here it is memory that runs out, later it is a crash.
-            cl.enqueue_fill_buffer(
-                self._queue, made, np.array([POISON], np.uint8), 0, max(1, size)
-            )
+            cl.enqueue_fill_buffer(self._queue, made, np.array([POISON], np.uint8), 0, max(1, size))
             self._queue.finish()
         except (cl.MemoryError, cl.LogicError, cl.RuntimeError) as error:
             raise MemoryError(f"{size} bytes on the device: {error}") from error
