@@ -23,14 +23,18 @@ from dataclasses import dataclass, field, replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Program, Tensor, Var
-from edgekernelbench.ir.diagnostics import Diagnostic, Report
+from edgekernelbench.ir.diagnostics import Diagnostic, Report, Span
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.caches import TensorNames, cached_pairs, resolve_caches
-from edgekernelbench.lowering.directives.gpu import refuse_on_gpu
+from edgekernelbench.lowering.directives.gpu import check_doubled, read_doubled, refuse_on_gpu
 from edgekernelbench.lowering.directives.options import resolve_options
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
-from edgekernelbench.lowering.directives.prefetches import read_prefetches, resolve_prefetches
+from edgekernelbench.lowering.directives.prefetches import (
+    Wish,
+    read_prefetches,
+    resolve_prefetches,
+)
 from edgekernelbench.lowering.directives.resolve import (
     ScheduleLines,
     read_schedule,
@@ -114,6 +118,7 @@ class _Lowering:
     report: Report
     options: Options = Options()
     waves: Mapping[Var, Wave] = field(default_factory=dict)
+    doubled: Mapping[str, Span] = field(default_factory=dict)
 
     def run(self, program: Program) -> Module | None:
         try:
@@ -143,7 +148,11 @@ class _Lowering:
         graph = build_graph(program)
         known = TensorNames(program, graph, self.report)
         packed = {n for n in inputs if f"{n}.packed" in layouts}
-        wishes = read_prefetches(memory, known, packed, numbers, self.report)
+        wishes: tuple[Wish, ...] = ()
+        if self.target.gpu is None:
+            wishes = read_prefetches(memory, known, packed, numbers, self.report)
+        else:
+            self.doubled = read_doubled(memory, caches, numbers, self.report)
         lines = read_schedule(schedule, program, graph, self.report, caches.places, wishes)
         self.waves = resolve_waves(lines.waves, program, graph, numbers, self.report)
         program, rows = fit_products(program, lines.loops, lines.places, self.target, names)
@@ -209,7 +218,9 @@ class _Lowering:
         plan = replace(plan, ahead=ahead)
         check_waves(plan, self.report)
         if gpu is not None:
+            plan = replace(plan, doubled=frozenset(self.doubled))
             check_levels(plan, levels or {}, lines.spans, self.report)
+            check_doubled(plan, levels or {}, self.doubled, self.report)
         if not self.report.has_errors:
             PlaceChecker(plan, lines.spans, self.report).run()
         return plan

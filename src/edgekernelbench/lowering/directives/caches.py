@@ -20,10 +20,11 @@ from edgekernelbench.lowering.together import siblings
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """The program with the copies, and where each is placed."""
+    """The program with the copies, where each is placed, and its name by (stage, tensor)."""
 
     program: Program
     places: tuple[Placement, ...] = ()
+    made: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def cached_pairs(memory: surface.MemoryLayer | None) -> set[tuple[str, str]]:
@@ -51,7 +52,7 @@ def resolve_caches(
         Placement(made[pair], line.target.name, line.loop, span)
         for pair, (line, span) in reader.lines.items()
     )
-    return Caches(changed, places)
+    return Caches(changed, places, made)
 
 
 @dataclass(slots=True)
