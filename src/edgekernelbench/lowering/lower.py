@@ -264,7 +264,8 @@ class _Lowering:
             emitter = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given))
         else:
             ctx.device = Device(self.target.gpu)
-            emitter = DeviceBody(ctx, tree, plan_device_buffers(plan, tree, given))
+            room = self.target.gpu.shared_bytes // 2  # the rest is for tiles
+            emitter = DeviceBody(ctx, tree, plan_device_buffers(plan, tree, given, room))
         body = emitter.run(program.body)
         for problem in ctx.problems.values():
             span = problem.span or lines.spans.get(problem.stage)
