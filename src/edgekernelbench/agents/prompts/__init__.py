@@ -99,8 +99,9 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
     without = render("task.md.j2", **values, example_name="", example="")
     most = MAX_TOKENS + estimate_tokens(more)
     left = most - estimate_tokens(system) - estimate_tokens(without) - _NAME_TOKENS
-    example = shown_for(task.workload, int(left * CHARS_PER_TOKEN))
-    kernel = example.kernel.strip()
+    section = target.section_names[1]
+    example = shown_for(task.workload, int(left * CHARS_PER_TOKEN), section)
+    kernel = example.kernel_for(section).strip()
     text = render("task.md.j2", **values, example_name=example.workload.id, example=kernel)
     return (Message("system", system), Message("user", text))
 
