@@ -69,9 +69,13 @@ class Budget:
 
     def exhausted(self) -> str | None:
         """Which limit is reached, as a sentence, or None."""
+        if self.evaluations_left == 0:
+            return f"all {self.limits.evaluations} evaluations are used"
+        return self.all_spent()
+
+    def all_spent(self) -> str | None:
+        """The same without the evaluations: at one of these limits nothing at all goes on."""
         limits = self.limits
-        if limits.evaluations is not None and self._evaluations >= limits.evaluations:
-            return f"all {limits.evaluations} evaluations are used"
         if limits.tokens is not None and self._tokens >= limits.tokens:
             return f"all {limits.tokens} tokens are used"
         if limits.cost is not None and (self._cost or 0.0) >= limits.cost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.live import Live
@@ -47,6 +47,10 @@ def run(
     samples: Annotated[
         int, typer.Option(min=1, max=32, help="Attempts that ask a model at the same time.")
     ] = 8,
+    sandbox: Annotated[
+        Literal["docker", "local"],
+        typer.Option(help="Where a coding agent works; `local` does not isolate it."),
+    ] = "docker",
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
@@ -75,6 +79,7 @@ def run(
         seed=seed,
         folder=out_folder,
         resume=resume,
+        sandbox=sandbox,
     )
     with _Display() as display:
         if model is None or model.startswith(REPLAY):
@@ -112,9 +117,9 @@ def _run_alone(order: Order, model: str | None, display: _Display) -> list[Recor
 def _run_with_model(
     order: Order, model: str, base_url: str | None, samples: int, display: _Display
 ) -> list[Record]:
-    from edgekernelbench.agents.registry import MODEL_AGENTS, make_agent
+    from edgekernelbench.agents.registry import CODING_AGENTS, MODEL_AGENTS, make_agent
 
-    if order.agent not in MODEL_AGENTS:
+    if order.agent not in {*MODEL_AGENTS, *CODING_AGENTS}:
         make_agent(order.agent)
         raise UsageError(f"the agent {order.agent!r} asks no model", "leave --model out")
     try:
@@ -124,6 +129,11 @@ def _run_with_model(
             f"models are asked through Inspect, and {error.name} is not installed",
             "pip install 'edgekernelbench[models]'",
         ) from error
+    if order.agent in CODING_AGENTS and order.sandbox == "local":
+        err.print(
+            "sandbox local: the agent runs as you and reaches your files and network; its records "
+            "are marked unisolated"
+        )
     return run_with_model(order, Asking(model, base_url, samples), display)
 
 
