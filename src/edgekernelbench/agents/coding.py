@@ -180,7 +180,7 @@ class Workbench:
         with self._lock:
             result = self.device.evaluate(kernel)
             if isinstance(result, Refused):
-                return self._told(refused=result.message)
+                return self._told(refused=result.message.partition(";")[0])
             self.last = kernel
             if result.performance is not None and result.performance.median_us < self._best_us:
                 self.best, self._best_us = kernel, result.performance.median_us
@@ -207,4 +207,5 @@ class Workbench:
         nothing = {"refused": "", "status": "", "message": "", "diagnostics": ""}
         best = None if self.best is None else f"{self._best_us:.4g}"
         left = f"Left: {budget}" if budget else "The budget is not limited"
-        return render("outcome.md.j2", best_us=best, left=left, **{**nothing, **values})
+        fixed = {"file": KERNEL_FILE, "best_us": best, "left": left}
+        return render("outcome.md.j2", **fixed, **{**nothing, **values})

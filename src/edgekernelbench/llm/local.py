@@ -35,6 +35,8 @@ from inspect_ai.util import (
     sandboxenv,
 )
 
+from edgekernelbench.llm.warden import READY
+
 LOCAL = "edgekernelbench-local"
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "USER", "LOGNAME", "SHELL")
 _TOOLS_FOLDER = "INSPECT_SANDBOX_TOOLS_DIR"
@@ -62,6 +64,8 @@ class LocalSandbox(SandboxEnvironment):
                 start_new_session=True,
             )
         self._control = own
+        if own.recv(16) != READY:
+            raise SandboxUnavailableError("the process above a sandbox's does not start")
 
     # ------------------------------------------------------------ life
     @classmethod

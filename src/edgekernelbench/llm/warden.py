@@ -31,6 +31,7 @@ MAX_MESSAGE = 1 << 20
 """Bytes of one request."""
 
 DESCRIPTORS = 4
+READY = b"ready"
 NOT_STARTED = 127
 _KILLING_S = 10.0
 
@@ -52,6 +53,7 @@ class Warden:
         signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
         self._selector.register(self._control, selectors.EVENT_READ)
         self._selector.register(woken, selectors.EVENT_READ)
+        self._control.send(READY)
         try:
             while self._turn(woken):
                 pass
