@@ -101,6 +101,7 @@ class Device:
     """An agent's only way to the hardware: evaluates kernels of one task and counts each one.
 
     The trajectory grows with every evaluation, so that it exists however an attempt ends.
+    ``epoch``: the number of the attempt at its task, from 0 on.
     """
 
     evaluate_kernel: Callable[[str], Evaluation]
@@ -110,6 +111,7 @@ class Device:
     keep_text: Callable[[str], str] = text_key
     trajectory: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] = lambda _step: None
+    epoch: int = 0
 
     def evaluate(self, kernel: str, reason: str = "", layer: Any = None) -> Evaluation | Refused:
         """Measures a kernel text; every call is charged, whatever its outcome."""

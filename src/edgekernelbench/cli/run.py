@@ -19,11 +19,14 @@ from edgekernelbench.records.schema import Record, Spent, Step
 from edgekernelbench.suite import Workload
 
 if TYPE_CHECKING:
+    from edgekernelbench.agents.model import Model
     from edgekernelbench.runs.run import Order
 
 
 def run(
-    out_folder: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the run.", show_default=False)
+    ] = None,
     agent: Annotated[str, typer.Option(help="Which agent; `tuner` needs no model.")] = "tuner",
     target: TargetOption = "llvm",
     subset: Annotated[str, typer.Option(help=SUBSETS_HELP)] = "quick",
@@ -54,6 +57,15 @@ def run(
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export-prompts", metavar="FILE", help="Only write what would be asked, as a batch."
+        ),
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A batch's answers to exported prompts.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Run an agent over a subset and score it.
@@ -77,13 +89,17 @@ def run(
         limits=Spent(evaluations=evals, seconds=seconds, tokens=tokens, cost=cost),
         epochs=epochs,
         seed=seed,
-        folder=out_folder,
+        folder=_folder(out_folder, export),
         resume=resume,
         sandbox=sandbox,
     )
+    if export is not None:
+        _export(order, model, export)
+        return
+    stored = _stored(order, model, answers)
     with _Display() as display:
-        if model is None or model.startswith(REPLAY):
-            records = _run_alone(order, model, display)
+        if model is None or stored is not None:
+            records = _run_alone(order, stored, display)
         else:
             records = _run_with_model(order, model, model_base_url, samples, display)
     if display.fresh == 0:
@@ -103,15 +119,44 @@ def run(
 REPLAY = "replay:"
 
 
-def _run_alone(order: Order, model: str | None, display: _Display) -> list[Record]:
+def _run_alone(order: Order, model: Model | None, display: _Display) -> list[Record]:
     """Without a provider: an agent that asks nobody, or stored answers."""
-    from edgekernelbench.agents.model import read_answers
     from edgekernelbench.evaluator import Evaluator
     from edgekernelbench.runs.run import run as run_core
 
-    config = order.config(None if model is None else read_answers(Path(model.removeprefix(REPLAY))))
+    config = order.config(model)
     with Evaluator(config.target, settings=config.settings) as evaluator:
         return run_core(config, order.folder, order.resume, evaluator, display)
+
+
+def _folder(given: Path | None, export: Path | None) -> Path:
+    if given is None and export is None:
+        raise UsageError("the run has no folder", "name one with --out")
+    return given or Path()
+
+
+def _export(order: Order, model: str | None, file: Path) -> None:
+    from edgekernelbench.runs.batch import export_prompts
+
+    if model is None:
+        raise UsageError("no model is named for the batch", "name it with --model PROVIDER/MODEL")
+    number = export_prompts(order, model, file)
+    out.print(f"{number} prompts: {file}", markup=False, soft_wrap=True)
+
+
+def _stored(order: Order, model: str | None, answers: Path | None) -> Model | None:
+    """The answers that the options name, if they name any."""
+    from edgekernelbench.agents.batches import read_answers
+    from edgekernelbench.runs.batch import import_answers
+
+    if answers is not None:
+        imported = import_answers(order, answers, model)
+        for note in imported.notes:
+            err.print(f"[yellow]warning:[/] {escape(note)}", soft_wrap=True)
+        return imported.model
+    if model is not None and model.startswith(REPLAY):
+        return read_answers(Path(model.removeprefix(REPLAY)))
+    return None
 
 
 def _run_with_model(

@@ -290,6 +290,7 @@ def _attempt(
         functools.partial(bench.check, workload),
         store.keep_text,
         on_step=on_step,
+        epoch=epoch,
     )
     answer = _work(config.agent, Task(workload, config.target), device, seed)
     spent = budget.spent
