@@ -17,7 +17,7 @@ from edgekernelbench.compilers.launch import (
     ScalarArgument,
     Workspace,
 )
-from edgekernelbench.compilers.tvm.device import build
+from edgekernelbench.compilers.tvm.device import build, nvcc, opencl_check
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.buildchild import KernelReply
 from edgekernelbench.targets.model import Target
@@ -79,15 +79,19 @@ def plan(body: str, n: int) -> LaunchPlan:
 
 
 def build_body(body: str, target: Target, folder: Path) -> KernelReply:
-    """Source and manifest; the driver compiles it, as for any kernel."""
+    """Source and manifest; the driver compiles it, as for any kernel. For CUDA the body's name is
+    all: `fake_cuda.c` knows what it does."""
     n = 64 if body == "canary" else N
     made: Manifest = manifest(n=n, out=n, const=body != "canary")
-    made = made.model_copy(update={"library": build.SOURCE, "plans": {"main": plan(body, n)}})
-    (folder / build.SOURCE).write_text(source(body))
+    library, code = opencl_check.SOURCE, source(body) if body in BODIES else ""
+    if target.backend == "cuda":
+        library, code = nvcc.CUBIN, body
+    made = made.model_copy(update={"library": library, "plans": {"main": plan(body, n)}})
+    (folder / library).write_text(code)
     (folder / "manifest.json").write_text(made.model_dump_json())
     if body != "forever" and target.opencl is not None:
         code = build.DeviceCode(source(body), dict(made.plans))
-        found = build.check_on_device(code, target.opencl, folder)
+        found = opencl_check.check_on_device(code, target.opencl, folder)
         if found:
             dicts = tuple(d.as_dict() for d in found)
             return KernelReply(outcome="compile_error", diagnostics=dicts)

@@ -91,7 +91,7 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
 BASELINES = {
     "llvm": "the compiler under default rules, its tuned schedules, and ONNX Runtime, all with the "
     "same threads",
-    "cuda": "the compiler under its GPU rules, its tuned schedules, and PyTorch",
+    "cuda": "the compiler under its GPU rules, and PyTorch with its vendor's libraries",
     "opencl": "the compiler under its GPU rules and its tuned schedules",
 }
 

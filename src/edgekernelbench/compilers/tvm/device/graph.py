@@ -56,7 +56,7 @@ def build_graph(graph: Graph, ports: Mapping[str, Argument], target: Target, fol
     plans = _composed(plan, built.code.plans, set(arguments))
     flops = sum(_operations(graph, step.function) for step in plan.steps)
     facts = flops, time.perf_counter() - began
-    manifest = _manifest(arguments, plans, planner.baked, target, facts)
+    manifest = _manifest(arguments, plans, planner.baked, target, facts, built)
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
 
 
@@ -119,6 +119,7 @@ def _manifest(
     baked: Mapping[str, np.ndarray],
     target: Target,
     facts: tuple[float, float],
+    built: build.DeviceBuild,
 ) -> Manifest:
     """``facts``: operations of a call, seconds of building."""
 
@@ -134,11 +135,12 @@ def _manifest(
         code_bytes=None,
         compile_seconds=facts[1],
         nest="",
+        kernels=built.kernels,
     )
     return Manifest(
         kernel="graph",
         target=target.name,
-        library=build.SOURCE,
+        library=built.library,
         arguments=tuple(arguments.values()),
         main_args=plans["main"].params,
         prepack_args=plans["prepack"].params if "prepack" in plans else (),

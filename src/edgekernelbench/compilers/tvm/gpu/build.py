@@ -92,8 +92,16 @@ def device_source(lowered: ir.IRModule, target: Any) -> str:
         ValueError: a kernel is missing from what the code generator wrote. It answers a question
             for a format that it does not know with an empty text.
     """
-    source = device_module(lowered, target).inspect_source()
-    names = kernel_names(lowered)
+    return source_text(device_module(lowered, target), kernel_names(lowered))
+
+
+def source_text(made: Any, names: tuple[str, ...]) -> str:
+    """The source in what a code generator made (a `tvm.runtime.Module`) of kernels of these names.
+
+    Raises:
+        ValueError: see `device_source`.
+    """
+    source = made.inspect_source()
     missing = [name for name in names if not re.search(rf"\b{name}\(", source)]
     if missing or not names:
         raise ValueError(f"no source of kernels {', '.join(missing) or '(there are none)'}")
