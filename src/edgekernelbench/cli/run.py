@@ -43,6 +43,12 @@ def run(
     model_base_url: Annotated[
         str | None, typer.Option(help="Address of the model's server, where it is not the usual.")
     ] = None,
+    model_timeout: Annotated[
+        int, typer.Option(min=1, help="Seconds for one answer of a model.")
+    ] = 600,
+    model_retries: Annotated[
+        int, typer.Option(min=0, help="Times that a question is repeated when the provider fails.")
+    ] = 5,
     tokens: Annotated[
         int | None, typer.Option(min=1, help="Tokens an attempt may use, prompts and answers.")
     ] = None,
@@ -101,7 +107,8 @@ def run(
         if model is None or stored is not None:
             records = _run_alone(order, stored, display)
         else:
-            records = _run_with_model(order, model, model_base_url, samples, display)
+            asking = (model, model_base_url, samples, model_retries, model_timeout)
+            records = _run_with_model(order, asking, display)
     if display.fresh == 0:
         err.print("nothing was left to do: every attempt of this run had finished")
     if json:
@@ -160,7 +167,7 @@ def _stored(order: Order, model: str | None, answers: Path | None) -> Model | No
 
 
 def _run_with_model(
-    order: Order, model: str, base_url: str | None, samples: int, display: _Display
+    order: Order, asking: tuple[str, str | None, int, int, int], display: _Display
 ) -> list[Record]:
     from edgekernelbench.agents.registry import CODING_AGENTS, MODEL_AGENTS, make_agent
 
@@ -179,7 +186,7 @@ def _run_with_model(
             "sandbox local: the agent runs as you and reaches your files and network; its records "
             "are marked unisolated"
         )
-    return run_with_model(order, Asking(model, base_url, samples), display)
+    return run_with_model(order, Asking(*asking), display)
 
 
 def why_no_verdict(record: Record) -> str:

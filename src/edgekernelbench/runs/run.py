@@ -350,4 +350,5 @@ def task_facts(workload: Workload, target: Target) -> TaskFacts:
         tolerance=workload.tolerance,
         tolerance_version=TOLERANCE_VERSION,
         target=target.name,
+        backend=target.backend,
     )
