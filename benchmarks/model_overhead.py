@@ -60,6 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--subset", default="quick")
+    parser.add_argument("--out", type=Path, help="keep the run there, for `ekb score`")
     given = parser.parse_args()
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +72,7 @@ def main() -> None:
             limits=Spent(),
             epochs=given.epochs,
             seed=0,
-            folder=Path(folder) / "run",
+            folder=given.out or Path(folder) / "run",
             resume=False,
         )
         records = run_with_model(order, Asking("instant/canonical"), clock)
