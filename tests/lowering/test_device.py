@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from edgekernelbench.ir.core import Program
+from edgekernelbench.compilers.tvm.compiler import compile_module
+from edgekernelbench.compilers.tvm.device.load import LoadedDeviceKernel
+from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.gpu.device import loops_of
 from edgekernelbench.lowering.lower import lower
+from edgekernelbench.targets.device import POCL, Choice
 from edgekernelbench.targets.gpus import cuda_target, opencl_target
+from edgekernelbench.targets.registry import find_target
 
 from .support import compare, draw_inputs, load_text, must_lower
 
@@ -150,27 +157,28 @@ def _outside(body: nest.Stmt):
 
 
 # ------------------------------------------------------------------ results
-@pytest.fixture
-def pocl(tmp_path, monkeypatch):
-    cl = pytest.importorskip("pyopencl")
-    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
-    if not any("Portable" in p.name for p in cl.get_platforms()):
+@pytest.fixture(scope="module")
+def pocl(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Choice]:
+    """A folder that stays while PoCL keeps its files there, and the device."""
+    try:
+        target = find_target("opencl")
+    except UsageError as error:
+        pytest.skip(error.message)
+    if target.opencl is None or target.opencl.platform != POCL:
         pytest.skip("PoCL is not installed")
-    from .run_device import device
-
-    return device()
+    return tmp_path_factory.mktemp("pocl"), target.opencl.choice
 
 
-def run_on(device, text: str, inputs: dict | None = None) -> tuple[dict, dict, Program]:
-    """Inputs, results and program; outputs begin with a value that no kernel leaves."""
-    from .run_device import DeviceRun
-
+def run_on(pocl: tuple[Path, Choice], text: str, inputs: dict | None = None) -> tuple:
+    """Inputs, results and program; outputs begin with what no kernel leaves."""
     kernel, program = load_text(text)
     module = must_lower(kernel, program, opencl_target()).module
     assert module is not None
     inputs = inputs or draw_inputs(program)
-    poison = {t.name: np.full(t.shape, 77, t.dtype.numpy) for t in program.outputs}
-    got = DeviceRun(module, opencl_target(), device).run({**inputs, **poison})
+    folder = Path(tempfile.mkdtemp(dir=pocl[0]))
+    built = compile_module(module, program, opencl_target(), folder)
+    assert built.artifact is not None, built.diagnostics
+    got = LoadedDeviceKernel(folder, pocl[1]).run_apart(inputs, inputs)
     return inputs, got, program
 
 
