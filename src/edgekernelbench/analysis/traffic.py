@@ -2,7 +2,9 @@
 
 For a cache of a given size, a loop whose whole footprint fits is loaded once; a loop whose body
 fits, but which does not, keeps what its variable does not select and loads the rest anew in each
-iteration; larger loops multiply. Footprints are boxes: in each dimension the hull of the indices.
+iteration; larger loops multiply. The footprint of a tensor is the hull of all accesses to it, or,
+where that is less, the sum of what each of them can reach: a stride, a row that data choose or a
+workspace shared by two stages leaves most of the hull untouched.
 The model knows no associativity, no prefetching and no line size: read it as a lower estimate.
 """
 
@@ -42,10 +44,14 @@ class LevelTraffic:
 def level_traffic(function: nest.Function, cache_bytes: tuple[int, ...]) -> list[LevelTraffic]:
     """Traffic into each cache, from the registers outwards: what L1 loads, what L2 loads, ..."""
     model = _Model(function.body)
-    return [
-        LevelTraffic(f"L{level}", size, sum(model.traffic(function.body, size).values()))
-        for level, size in enumerate(cache_bytes, 1)
-    ]
+    out: list[LevelTraffic] = []
+    least = math.inf
+    for level, size in enumerate(cache_bytes, 1):
+        # A farther level never loads more than a nearer one, but the hull of a larger part of the
+        # nest may hold gaps that those of its smaller parts do not.
+        least = min(least, sum(model.traffic(function.body, size).values()))
+        out.append(LevelTraffic(f"L{level}", size, least))
+    return out
 
 
 def footprint_bytes(function: nest.Function) -> float:
@@ -57,6 +63,7 @@ class _Model:
     def __init__(self, body: nest.Stmt) -> None:
         self._extents: dict[int, tuple[int, int]] = {}
         self._lets: list[nest.LetValue] = []
+        self._values: dict[int, core.Expr] = {}
         self._footprints: dict[int, Footprint] = {}
         self._collect(body)
 
@@ -74,6 +81,7 @@ class _Model:
             elif isinstance(statement, nest.LetValue):
                 ranges.bind_let(statement.var, statement.value)
                 self._lets.append(statement)
+                self._values[statement.var.uid] = statement.value
             stack.extend(reversed(_parts(statement)))
 
     def extent(self, loop: nest.For) -> int:
@@ -91,35 +99,73 @@ class _Model:
 
     def _boxes(self, body: nest.Stmt) -> Footprint:
         ranges = self._ranges(body)
+        inner = {loop.var.uid: self.extent(loop) for loop in _loops(body)}
         hulls: dict[str, list[tuple[float, float]]] = {}
-        tensors: dict[str, core.Tensor] = {}
-        for access in accesses(body):
+        reached: dict[str, float] = {}
+        widths: dict[str, int] = {}
+        for access in set(accesses(body)):
             spans = [
                 _span(ranges, i, e)
                 for i, e in zip(access.indices, access.tensor.shape, strict=True)
             ]
             name = access.tensor.name
-            tensors[name] = access.tensor
+            widths[name] = access.tensor.dtype.bytes
+            reached[name] = reached.get(name, 0.0) + min(
+                self._times(access.indices, inner),
+                math.prod(
+                    min(high - low + 1, self._times((index,), inner))
+                    for (low, high), index in zip(spans, access.indices, strict=True)
+                ),
+            )
             old = hulls.get(name, spans)
             hulls[name] = [
                 (min(a, c), max(b, d)) for (a, b), (c, d) in zip(old, spans, strict=True)
             ]
         return {
-            name: math.prod(b - a + 1 for a, b in spans) * tensors[name].dtype.bytes
+            name: widths[name] * min(reached[name], math.prod(b - a + 1 for a, b in spans))
             for name, spans in hulls.items()
         }
+
+    def _times(self, indices: tuple[core.Expr, ...], inner: dict[int, int]) -> int:
+        """How many values indices may take while loops run; ``inner``: iterations by variable."""
+        nodes = (node for index in indices for node in self._nodes(index))
+        used = {node.var.uid for node in nodes if isinstance(node, core.VarRef)}
+        return max(1, math.prod(inner[uid] for uid in used & inner.keys()))
 
     def _ranges(self, body: nest.Stmt) -> Ranges:
         inner = {loop.var.uid: loop.var for loop in _loops(body)}
         ranges = Ranges()
-        for let in self._lets:
-            ranges.bind_let(let.var, let.value)
         for access_var in _variables(body, self._lets):
             low, high = self._extents.get(access_var.uid, (0, 0))
             if access_var.uid not in inner:
                 low = high = (low + high) // 2
             ranges.bind(access_var, low, high)
+        for let in self._lets:
+            ranges.bind_let(let.var, let.value)
         return ranges
+
+    def _nodes(self, expr: core.Expr) -> Iterable[core.Expr]:
+        """All nodes of an expression and of the lets it reads."""
+        stack, seen = [expr], set[int]()
+        while stack:
+            for node in core.walk(stack.pop()):
+                yield node
+                if isinstance(node, core.VarRef) and node.var.uid not in seen:
+                    seen.add(node.var.uid)
+                    value = self._values.get(node.var.uid)
+                    stack += [] if value is None else [value]
+
+    def _selects(self, loop: nest.For) -> set[str]:
+        """Tensors whose elements depend on the loop's variable."""
+        return {
+            access.tensor.name
+            for access in accesses(loop.body)
+            if any(
+                isinstance(node, core.VarRef) and node.var.uid == loop.var.uid
+                for index in access.indices
+                for node in self._nodes(index)
+            )
+        }
 
     def traffic(self, body: nest.Stmt, capacity: int) -> Footprint:
         """Bytes of each tensor loaded or stored during one run of ``body``."""
@@ -131,7 +177,7 @@ class _Model:
                 inner = self.traffic(body.body, capacity)
                 times = self.extent(body)
                 fits = sum(self.footprint(body.body).values()) <= capacity
-                selected = _selects(body)
+                selected = self._selects(body)
                 return {
                     name: size if fits and name not in selected else times * size
                     for name, size in inner.items()
@@ -224,19 +270,6 @@ def _variables(body: nest.Stmt, lets: list[nest.LetValue]) -> set[core.Var]:
         stack.extend(_parts(statement))
     bound = {let.var for let in lets}
     return {var for var in found if not var.dtype.is_float and var not in bound}
-
-
-def _selects(loop: nest.For) -> set[str]:
-    """Tensors whose elements depend on the loop's variable."""
-    return {
-        access.tensor.name
-        for access in accesses(loop.body)
-        if any(
-            isinstance(node, core.VarRef) and node.var.uid == loop.var.uid
-            for index in access.indices
-            for node in core.walk(index)
-        )
-    }
 
 
 def _span(ranges: Ranges, index: core.Expr, extent: int) -> tuple[float, float]:

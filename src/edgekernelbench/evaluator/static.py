@@ -26,6 +26,7 @@ HEADER_TENSOR = Rule(
     "E502", "a task fixes the header: each tensor keeps its dtype, its shape and its const"
 )
 HEADER_SIZE = Rule("E503", "a task fixes the header: each size keeps its value")
+TARGET_DTYPE = Rule("E504", "a target runs kernels whose tensors have dtypes that it computes with")
 
 Step = Literal["parse", "elaborate", "verify", "header", "lower"]
 
@@ -77,11 +78,21 @@ def static_check(
         from edgekernelbench.lowering.lower import lower
 
         assert result.kernel is not None and result.program is not None
+        if lacking := lacking_dtypes(result.program, target):
+            warning = Diagnostic(TARGET_DTYPE, lacking, severity="warning")
+            result.diagnostics += (warning,)
         with _Step(result, "lower"):
             lowered = lower(result.kernel, result.program, target)
             result.diagnostics += lowered.diagnostics
             result.module, result.ok = lowered.module, lowered.module is not None
     return result
+
+
+def lacking_dtypes(program: Program, target: Target) -> str:
+    """Says which dtypes of the inputs and outputs a target lacks; empty when it has all."""
+    used = {tensor.dtype.value for tensor in (*program.inputs, *program.outputs)}
+    missing = sorted(used & set(target.dtypes_missing))
+    return f"target '{target.name}' cannot compute with {', '.join(missing)}" if missing else ""
 
 
 def check_text(text: str, interface: Interface | None) -> StaticResult:

@@ -24,6 +24,9 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
 
 _MAX_DEPTH = 40
+# TVM simplifies each side of a connective under the other one, and again for every pass that looks:
+# time exponential in their depth.
+_CONNECTIVE_DEPTH = 6
 _LEAVES = (tirx.Var, tirx.IntImm, tirx.FloatImm)
 _INT32_MAX = (1 << 31) - 1
 
@@ -120,7 +123,8 @@ class ExpressionEmitter:
             value = self._node(node, [values[id(child)] for child in below])
             if id(node) in fences:
                 value = self._scope.dialect.fence(value)
-            depth = 1 + max((depths[id(child)] for child in below), default=0)
+            own = _CONNECTIVE_DEPTH if _is_connective(node) else 1
+            depth = own + max((depths[id(child)] for child in below), default=0)
             if below and (uses[id(node)] > 1 or depth > _MAX_DEPTH):
                 value, depth = self.bind(value), 1
             values[id(node)] = value
@@ -318,6 +322,10 @@ def _may_fall(value: TExpr) -> bool:
 
     tvm_ffi.structural_walk(value, ((tirx.Sub, tirx.Mul), look))
     return found[0]
+
+
+def _is_connective(node: core.Expr) -> bool:
+    return isinstance(node, core.Binary) and node.op in ("and", "or")
 
 
 def _wraps(value: TExpr) -> bool:

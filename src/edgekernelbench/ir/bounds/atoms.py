@@ -8,7 +8,7 @@ from typing import Any
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import linear as lin
-from edgekernelbench.ir.bounds.interval import Interval
+from edgekernelbench.ir.bounds.interval import Interval, absolute, binary_int
 from edgekernelbench.ir.bounds.linear import Linear
 
 MAX_NEEDS = 48
@@ -101,3 +101,27 @@ def axioms_of(atom: Atom, interval: Callable[[Linear], Interval]) -> tuple[Linea
         case "shr" if interval(args[0]).lo >= 0:
             return (lin.sub(args[0], me),)
     return ()
+
+
+def derived_range(atom: Atom, args: list[Interval], lo: int, hi: int) -> tuple[int, int]:
+    """The range of an atom within ``lo..hi``, from the intervals of what it is made of."""
+    match atom.kind:
+        case "fdiv" | "quotient":
+            found = binary_int("fdiv", args[0], args[1], UNBOUNDED)
+        case "remainder":
+            found = binary_int("mod", args[0], args[1], UNBOUNDED)
+        case "min" | "max" | "mul":
+            found = binary_int(atom.kind, args[0], args[1], UNBOUNDED)
+        case "and" | "or":
+            found = binary_int("bit" + atom.kind, args[0], args[1], atom.expr.dtype)
+        case "shl" | "shr":
+            found = binary_int(atom.kind, args[0], args[1], atom.expr.dtype)
+        case "abs":
+            found = absolute(args[0], UNBOUNDED)
+        case "select":
+            found = args[0].join(args[1])
+        case "wrap" if atom.lo <= args[0].lo and args[0].hi <= atom.hi:
+            found = args[0]
+        case _:
+            return lo, hi
+    return max(lo, int(found.lo)), min(hi, int(found.hi))

@@ -114,6 +114,8 @@ def _mod(a: Interval, b: Interval, dtype: DType) -> Interval:
         return full(dtype)
     if a.lo >= 0 and a.hi < b.lo:
         return a
+    if b.lo == b.hi and a.lo // b.lo == a.hi // b.lo:
+        return Interval(a.lo % b.lo, a.hi % b.lo)
     top = b.hi - 1
     return Interval(0, int(min(top, a.hi) if a.lo >= 0 else top))
 

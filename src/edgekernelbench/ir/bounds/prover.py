@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.bounds import linear as lin
-from edgekernelbench.ir.bounds.atoms import UNBOUNDED, Atom, Need
+from edgekernelbench.ir.bounds.atoms import Need, derived_range
 from edgekernelbench.ir.bounds.facts import NOTHING, Facts, Literal
 from edgekernelbench.ir.bounds.forms import Forms
-from edgekernelbench.ir.bounds.interval import Interval, absolute, binary_int
+from edgekernelbench.ir.bounds.interval import Interval, binary_int
 from edgekernelbench.ir.bounds.linear import Linear
 from edgekernelbench.ir.bounds.ranges import Ranges
 from edgekernelbench.ir.dtypes import DType
@@ -312,36 +312,13 @@ class Prover:
                     lo = lo if low is None else max(lo, low)
                     hi = hi if high is None else min(hi, high)
             facts.ranges[number] = (lo, hi)  # met again below: no better than this
-            known = facts.ranges[number] = self._derived(atom, facts, lo, hi)
+            args = [self._interval(arg, facts) for arg in atom.args]
+            known = facts.ranges[number] = derived_range(atom, args, lo, hi)
         return known
 
     def _interval(self, form: Linear, facts: Facts) -> Interval:
         low, high = self._low(form, facts), self._high(form, facts)
         return Interval(low, max(low, high))
-
-    def _derived(self, atom: Atom, facts: Facts, lo: int, hi: int) -> tuple[int, int]:
-        """The range of an atom from those of what it is made of, within lo..hi."""
-        args = [self._interval(arg, facts) for arg in atom.args]
-        match atom.kind:
-            case "fdiv" | "quotient":
-                found = binary_int("fdiv", args[0], args[1], UNBOUNDED)
-            case "remainder":
-                found = binary_int("mod", args[0], args[1], UNBOUNDED)
-            case "min" | "max" | "mul":
-                found = binary_int(atom.kind, args[0], args[1], UNBOUNDED)
-            case "and" | "or":
-                found = binary_int("bit" + atom.kind, args[0], args[1], atom.expr.dtype)
-            case "shl" | "shr":
-                found = binary_int(atom.kind, args[0], args[1], atom.expr.dtype)
-            case "abs":
-                found = absolute(args[0], UNBOUNDED)
-            case "select":
-                found = args[0].join(args[1])
-            case "wrap" if atom.lo <= args[0].lo and args[0].hi <= atom.hi:
-                found = args[0]
-            case _:
-                return lo, hi
-        return max(lo, int(found.lo)), min(hi, int(found.hi))
 
     # ------------------------------------------------------------ case splits
     def _split_atom(self, goal: Linear, facts: Facts, work: _Work, splits: int) -> bool:

@@ -179,7 +179,8 @@ class LoopsResolver:
         """A parallel reduction axis has a partial result of the whole stage for each chunk."""
         count, results = chunk_count(piece, extent), prod(own_axes(self.stage).values())
         most = min(MAX_CHUNKS, MAX_PARTIALS // results)
-        if count <= max(1, most):
+        lacks_a_piece = piece.last and written.step is not None  # which has been said
+        if count <= max(1, most) or lacks_a_piece:
             return
         axis = piece.axis.name
         message = f"`{piece.name}` cuts `{axis}` into {count} chunks, with {results} results each"
