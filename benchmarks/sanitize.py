@@ -28,7 +28,7 @@ FOUND = 99
 """Exit status that the sanitizer is told to give when it has found something."""
 
 _SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
-_ARRAYS = "inputs.npz"
+_ARRAYS, _DEVICE = "inputs.npz", "device.json"
 Row = dict[str, Any]
 
 
@@ -47,21 +47,20 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def launch(folder: Path, target: str) -> None:
+def launch(folder: Path) -> None:
     """Runs what lies in a folder once: this is what the sanitizer watches."""
     from edgekernelbench.compilers.tvm.device.load import LoadedDeviceKernel
-    from edgekernelbench.targets.registry import find_target
+    from edgekernelbench.targets.device import chosen
 
-    device = find_target(target).device
-    assert device is not None
+    choice = chosen(json.loads((folder / _DEVICE).read_text()))
     with np.load(folder / _ARRAYS) as arrays:
         given = {name: arrays[name] for name in arrays.files}
-    LoadedDeviceKernel(folder, device.choice).run_apart(given, given)
+    LoadedDeviceKernel(folder, choice).run_apart(given, given)
 
 
 def watch(sanitizer: str, tool: str, folder: Path, options: argparse.Namespace) -> Row:
     """One run under one tool: ``errors``, and the first lines of what it says."""
-    watched = [sys.executable, __file__, str(folder), "--target", options.target, "--launch"]
+    watched = [sys.executable, __file__, str(folder), "--launch"]
     words = [sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), *watched]
     try:
         done = subprocess.run(
@@ -94,6 +93,7 @@ def rows_of(
             why = built.diagnostics[0].message
             return [{"workload": workload.id, "tool": t, "ok": None, "why": why} for t in tools]
         np.savez(folder / _ARRAYS, **small.inputs(2))
+        (folder / _DEVICE).write_text(target.device.choice.model_dump_json())
         return [
             {"workload": workload.id, "tool": tool, **watch(sanitizer, tool, folder, options)}
             for tool in tools
@@ -117,7 +117,7 @@ def table(rows: list[Row]) -> str:
 def main() -> None:
     options = arguments()
     if options.launch:
-        return launch(options.file, options.target)
+        return launch(options.file)
     sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not Path(sanitizer).is_file():
         print("skipped: compute-sanitizer is missing (it is part of the CUDA toolkit)")

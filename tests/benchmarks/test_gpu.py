@@ -125,7 +125,7 @@ def test_what_the_sanitizer_says(errors: int, status: int, ok: bool | None, tmp_
     fake = tmp_path / "compute-sanitizer"
     fake.write_text(FAKE.format(errors=errors, status=status))
     fake.chmod(0o755)
-    options = argparse.Namespace(target="cuda", timeout=30.0)
+    options = argparse.Namespace(timeout=30.0)
     row = sanitize.watch(str(fake), "memcheck", tmp_path, options)
     assert row["ok"] is ok
     if ok is False:

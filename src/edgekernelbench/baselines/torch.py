@@ -114,11 +114,10 @@ class _TorchCall:
         options: Mapping[str, Any],
         twin: bytes,
     ) -> None:
-        import torch
-
-        from edgekernelbench.baselines.torch_graph import TorchGraph
+        from edgekernelbench.baselines.torch_graph import TorchGraph, load_torch
         from edgekernelbench.compilers.tvm.device.stream import TimedStream
 
+        torch = load_torch()
         pin_precision(torch)
         torch.cuda.set_device(device)
         own = torch.cuda.Stream()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,14 @@ from edgekernelbench.baselines.torch_node import Node
 from edgekernelbench.baselines.torch_ops import OPERATORS
 
 
+def load_torch() -> Any:
+    """PyTorch, which is no dependency of this package."""
+    return importlib.import_module("torch")
+
+
 def torch_dtype(name: str) -> Any:
     """PyTorch's dtype of NumPy's name."""
-    import torch
-
+    torch = load_torch()
     return torch.bool if name == "bool" else getattr(torch, name)
 
 
@@ -41,8 +46,8 @@ class TorchGraph:
 
     def __init__(self, model: bytes, inputs: Mapping[str, Any], device: str) -> None:
         import onnx
-        import torch
 
+        torch = load_torch()
         graph = onnx.load_from_string(model).graph
         self._torch, self._inputs = torch, dict(inputs)
         self._arrays = {t.name: _array(t) for t in graph.initializer}

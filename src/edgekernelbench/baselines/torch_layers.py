@@ -218,13 +218,12 @@ def _resize(node: Node) -> Function:
         raise Unsupported(f"Resize: {mode}, {where}")
     if mode == "nearest" and node.get("nearest_mode", "round_prefer_floor") != "floor":
         raise Unsupported("Resize: nearest, not rounded down")
-    scales, sizes = node.const(2), node.integers(3)
+    given, sizes = node.const(2), node.integers(3)
+    scales = [] if given is None else given.tolist()
     name, corners = found
 
     def resize(x: Tensor, *_: Tensor) -> Tensor:
-        extents = sizes or [
-            math.floor(n * s) for n, s in zip(x.shape, scales.tolist(), strict=True)
-        ]
+        extents = sizes or [math.floor(n * s) for n, s in zip(x.shape, scales, strict=True)]
         if extents[:2] != list(x.shape[:2]):
             raise Unsupported("Resize: of batch or channels")
         kind = _LINEAR[x.dim() - 2] if name == "linear" else name
