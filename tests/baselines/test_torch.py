@@ -17,7 +17,8 @@ from edgekernelbench.targets.gpus import cuda_target
 
 TASKS = (
     "matmul_nt__01", "conv2d_nhwc__01", "softmax_last__01", "layer_norm_last__01",
-    "max_pool2d_nchw__01", "lstm_sequence__01", "resnet8_cifar__01", "gelu_erf__01", "cumsum_last__01",
+    "max_pool2d_nchw__01", "lstm_sequence__01", "resnet8_cifar__01", "gelu_erf__01",
+    "cumsum_last__01",
 )  # fmt: skip
 
 
