@@ -61,3 +61,19 @@ def test_results_are_right(name: str, torch: Any) -> None:
     got = {s.name: results[s.name].numpy().reshape(s.shape) for s in task.output_specs}
     assert all(got[s.name].dtype == s.dtype.numpy for s in task.output_specs)
     assert task.compare(got, task.truth(inputs)).passed
+
+
+@pytest.mark.parametrize("kind", ["Transpose", "Flatten"])
+def test_results_are_arrays_of_their_own(kind: str, torch: Any) -> None:
+    from onnx import TensorProto, helper
+
+    from edgekernelbench.baselines.torch_graph import TorchGraph
+
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])
+    made = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node(kind, ["x"], ["y"])], "g", [given], [made])
+    x = torch.arange(12.0).reshape(3, 4)
+    model = helper.make_model(graph).SerializeToString()
+    y = TorchGraph(model, {"x": x}, "cpu").run()["y"]
+    assert y.is_contiguous() and y.data_ptr() != x.data_ptr()
+    assert y.reshape(-1)[1] == (4.0 if kind == "Transpose" else 1.0)
