@@ -13,6 +13,7 @@ from edgekernelbench.baselines.base import Port
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic, Rule, Span
 from edgekernelbench.ir.surface import Kernel, Param, Size
+from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ class StaticResult:
     Attributes:
         kernel: there when it parses.
         program: there when it elaborates, verifies and fits the task.
+        module: there when it was lowered.
         step: the last step that was taken; it failed unless `ok`.
         seconds: wall time by step.
     """
 
     kernel: Kernel | None = None
     program: Program | None = None
+    module: Module | None = None
     step: Step = "parse"
     ok: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -81,7 +84,7 @@ def static_check(
         with _Step(result, "lower"):
             lowered = lower(result.kernel, result.program, target)
             result.diagnostics += lowered.diagnostics
-            result.ok = lowered.module is not None
+            result.module, result.ok = lowered.module, lowered.module is not None
     return result
 
 

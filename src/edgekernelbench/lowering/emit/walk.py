@@ -14,7 +14,7 @@ from edgekernelbench.lowering.emit.boxes import Box, Span
 from edgekernelbench.lowering.emit.context import MAX_LEAVES, Context, allocations, seq
 from edgekernelbench.lowering.emit.lanes import chunks
 from edgekernelbench.lowering.expr.linear import Linear, int_const, linear, to_expr
-from edgekernelbench.lowering.gpu.device import one_thread
+from edgekernelbench.lowering.gpu.device import kernel, one_thread
 from edgekernelbench.lowering.gpu.spread import SPREAD, spread
 from edgekernelbench.lowering.nest import For, If, LetValue, Seq, Stmt
 from edgekernelbench.lowering.plan import Piece
@@ -85,6 +85,8 @@ class Walker:
         device = self.ctx.device
         if device is not None and device.level != "thread" and not self._spreads(k):
             return one_thread(self.ctx, lambda: self.walk(k, box))
+        if device is not None and device.level == "host" and not self._has_spread(k):
+            return kernel(self.ctx, 1, self.threads, "block", lambda *_: self.walk(k, box))
         if k == len(self.pieces):
             return self.leaf(box, 1) if self.ctx.spend() else []
         piece = self.pieces[k]
@@ -97,7 +99,10 @@ class Walker:
         return self.serial(k, box)
 
     def _spreads(self, k: int) -> bool:
-        return self.cooperative or any(piece.kind in SPREAD for piece in self.pieces[k:])
+        return self.cooperative or self._has_spread(k)
+
+    def _has_spread(self, k: int) -> bool:
+        return any(piece.kind in SPREAD for piece in self.pieces[k:])
 
     def _inside(self, k: int, box: Box) -> list[Stmt]:
         if self.hook is None:
