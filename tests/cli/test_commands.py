@@ -222,3 +222,16 @@ def test_an_unwritable_cache_is_named(
         main()
     assert stop.value.code == 2
     assert "EDGEKERNELBENCH_CACHE" in capsys.readouterr().err
+
+
+def test_code_for_an_architecture_that_is_not_here() -> None:
+    """Compiled where an nvcc knows it, else with the reason why not."""
+    for command in ("check", "explain"):
+        code, text, _ = _run(command, "-", "--target", "cuda-sm_87", "--json", stdin=GOOD)
+        found = json.loads(text)
+        assert code == 0 and found["ok"]
+        if found["not_compiled"]:
+            assert not found["kernels"] and "nvcc" in found["not_compiled"]
+        else:
+            [bill] = found["kernels"]
+            assert bill["name"] == "main_kernel" and bill["registers"] > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edgekernelbench.evaluator.static import Interface, check_text, static_check
+from edgekernelbench.targets.gpus import opencl_target
 from edgekernelbench.targets.host import host_target
 from tests.adversarial.tasks import Dense
 
@@ -75,3 +76,12 @@ def test_the_first_name_that_differs_is_underlined(old: str, new: str, marked: s
 def test_first_failing_step_is_named(text: str, step: str) -> None:
     result = static_check(text, TASK, host_target())
     assert not result.ok and result.step == step and result.diagnostics
+
+
+def test_a_dtype_that_the_target_lacks_is_told_before_anything_runs() -> None:
+    half = "kernel k(x: f16[8]) -> (y: f16[8]) { compute { y[i] = x[i] } }"
+    target = opencl_target().model_copy(update={"dtypes_missing": ("f16",)})
+    found = static_check(half, None, target).diagnostics
+    assert [(d.rule.code, d.severity) for d in found] == [("E504", "warning")]
+    assert "f16" in found[0].message
+    assert static_check(half, None, opencl_target()).diagnostics == ()

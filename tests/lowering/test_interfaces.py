@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,23 @@ def test_layouts(target, shape):
     inputs = draw_inputs(program)
     got = run_module(module, inputs, {"Y"})["Y"]
     np.testing.assert_allclose(got, inputs["X"] @ inputs["W"], rtol=2e-5, atol=1e-5)
+
+
+def test_a_layout_of_many_axes_is_enumerated_in_little_memory():
+    rank = 20
+    axes = [f"a{k}" for k in range(rank)]
+    shape = ", ".join(["2"] * rank)
+    zeros = ", ".join(["0"] * (rank - 1))
+    index = " + ".join(f"{1 << k} * {axis}" for k, axis in enumerate(axes))
+    text = f"""kernel k(x: f32[{shape}]) -> (y: f32[2]) {{
+  compute {{ y[i] = x[{zeros}, i] }}
+  memory for cpu {{ layout x [{", ".join(axes)}] -> [{index}] }}
+}}"""
+    kernel, program = load_text(text)
+    tracemalloc.start()
+    try:
+        must_lower(kernel, program)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * 8 * 2**rank

@@ -189,6 +189,7 @@ REFUSED = [
     ("y[v] = sum[p: L where idx[p] == v](1)", "p, scatter v, scatter v", "scatter v", "", ""),
     ("y[v] = sum[p: L where idx[p] == v](1)", "scatter p, v", "scatter p", "nothing lands along `p`", "`scatter v`"),
     ("y[v] = sum[p: L where idx[p] == v](1)", "scatter v, vectorize p", "vectorize p", "lanes could meet", "drop `vectorize`"),
+    ("y[v] = sum[p: L where p > 2 and idx[p - 3] == v](1)", "p, scatter v", "scatter v", "read only where another condition holds", "`edge(...)`"),
 ]  # fmt: skip
 
 

@@ -6,7 +6,9 @@ from collections import Counter
 
 from pydantic import BaseModel, ConfigDict
 
+from edgekernelbench.analysis.code import DeviceCode
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
+from edgekernelbench.compilers.base import KernelBill
 from edgekernelbench.ir.core import Program
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.facts import Facts, function_facts
@@ -43,6 +45,8 @@ class Explanation(BaseModel):
         instructions: what the dot products of the nest are done with, ``name x lanes``, the most
             frequent in the text first.
         bound: which of the two is larger: ``compute`` or ``memory``.
+        kernels: what each device kernel takes, where a compiler said so.
+        not_compiled: why it did not.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -63,14 +67,24 @@ class Explanation(BaseModel):
     least_memory_us: float | None = None
     bound: str | None = None
     unmeasured: str = ""
+    kernels: tuple[KernelBill, ...] = ()
+    not_compiled: str = ""
 
 
-def explain(program: Program, module: Module, target: Target, peaks: Peaks | None) -> Explanation:
+def explain(
+    program: Program,
+    module: Module,
+    target: Target,
+    peaks: Peaks | None,
+    code: DeviceCode | None = None,
+) -> Explanation:
     """Puts the static facts of a lowered kernel together.
 
     Args:
         peaks: of the target, to place the kernel on its roofline; None leaves that out.
+        code: what a device's compiler makes of it.
     """
+    code = code or DeviceCode()
     facts = function_facts(module.main)
     io = sum(tensor.bytes for tensor in (*program.inputs, *program.outputs))
     levels = level_traffic(module.main, target.cache_bytes)
@@ -100,6 +114,8 @@ def explain(program: Program, module: Module, target: Target, peaks: Peaks | Non
         least_memory_us=memory_us,
         bound=bound,
         unmeasured=_unmeasured(target, peaks, compute_us),
+        kernels=code.kernels,
+        not_compiled=code.not_compiled,
     )
 
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.targets.model import Target
 
-RunnerKind = Literal["tvm-library", "tvm-plan", "relax", "ort", "device-kernel"]
+RunnerKind = Literal["tvm-library", "tvm-plan", "relax", "ort", "device-kernel", "torch"]
 
 
 class Port(BaseModel):
@@ -160,12 +160,13 @@ class Runner(Protocol):
 
 class DeviceTimes(Protocol):
     """Nanoseconds of several calls together: by the device's clock from the first start to the
-    last end of each call, by the same clock in the kernels alone, and by the host's clock."""
+    last end, by the same clock in the kernels alone (None where it does not tell them apart), and
+    by the host's clock."""
 
     @property
     def span_ns(self) -> int: ...
     @property
-    def kernels_ns(self) -> int: ...
+    def kernels_ns(self) -> int | None: ...
     @property
     def host_ns(self) -> int: ...
 

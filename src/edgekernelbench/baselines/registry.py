@@ -13,6 +13,7 @@ BASELINES: dict[str, str] = {
     "tvm-raw": "edgekernelbench.baselines.tvm_raw",
     "tvm-tuned": "edgekernelbench.baselines.tvm_tuned",
     "ort": "edgekernelbench.baselines.ort",
+    "torch": "edgekernelbench.baselines.torch",
 }
 """Name to module (or ``module:thing``), imported on use."""
 

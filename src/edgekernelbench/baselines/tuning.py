@@ -144,9 +144,11 @@ def open_pack(path: Path, target: Target) -> Iterator[PackWriter]:
     Raises:
         UsageError: it is damaged, cannot be written, or another process is writing it.
     """
-    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+    held = path.with_name(f".{path.name}.lock")
+    lock = FileLock(held, timeout=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        held.touch()  # what cannot be written would look like a lock that another process has
         lock.acquire()
     except Timeout as error:
         raise UsageError(f"{path}: another process is tuning into it", "choose another") from error

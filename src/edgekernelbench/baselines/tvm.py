@@ -45,14 +45,12 @@ class TvmBaseline:
     version = 4
 
     def available(self, materials: Materials, target: Target) -> str | None:
-        if target.backend == "cuda":
-            return "not built for cuda"
         if materials.twin is None and materials.canonical is None:
             return "the task has neither an ONNX twin nor a canonical program"
         return None
 
     def prepare(self, materials: Materials, target: Target, folder: Path) -> Recipe | Unavailable:
-        if target.backend == "opencl":
+        if target.backend != "llvm":
             return dlight.prepare(self.name, materials, target, folder)
         twin = _from_twin(materials, target, folder / "twin")
         canonical = _from_canonical(materials, target, folder / "canonical")

@@ -23,6 +23,7 @@ from edgekernelbench.cli.common import (
 from edgekernelbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from edgekernelbench.analysis.code import DeviceCode
     from edgekernelbench.runs.interaction import Interaction
 
 
@@ -47,6 +48,7 @@ def explain(
     if between or workload is not None:
         _interaction(kernel, target, between, workload, evaluations, json)
         return
+    from edgekernelbench.analysis.code import device_code
     from edgekernelbench.analysis.explain import explain as compute
     from edgekernelbench.ir.check import check_text
     from edgekernelbench.ir.diagnostics import render
@@ -63,18 +65,22 @@ def explain(
         lowered = lower(checked.kernel, checked.program, profile)
         diagnostics += lowered.diagnostics
         module = lowered.module
-    if module is None or checked.program is None:
+    code = None
+    if module is not None and checked.program is not None:
+        code = device_code(checked.program, module, profile)
+        diagnostics += code.diagnostics
+    if module is None or checked.program is None or code is None or code.diagnostics:
         if json:
             print_json({"ok": False, "diagnostics": [d.as_dict(text) for d in diagnostics]})
         else:
             for diagnostic in diagnostics:
                 print(render(diagnostic, text, kernel), end="\n\n")
         raise typer.Exit(1)
-    result = compute(checked.program, module, profile, load_peaks(profile))
+    result = compute(checked.program, module, profile, load_peaks(profile), code)
     if json:
         print_json({"ok": True, **result.model_dump(mode="json")})
     else:
-        _print(result)
+        _print(result, code)
 
 
 def _interaction(
@@ -136,7 +142,7 @@ def _print_interaction(result: Interaction) -> None:
     )
 
 
-def _print(result: Explanation) -> None:
+def _print(result: Explanation, code: DeviceCode) -> None:
     out.print(f"[bold]{result.kernel}[/] on {result.target}\n")
     out.print(result.nest, markup=False, soft_wrap=True)
     table = Table(title="\nbytes moved in one call (estimate)", title_justify="left")
@@ -156,6 +162,8 @@ def _print(result: Explanation) -> None:
     out.print(f"footprint       {quantity(result.footprint_bytes, 'B')}")
     out.print(f"workspace       {quantity(result.workspace_bytes, 'B')}")
     out.print(f"packed          {quantity(result.packed_bytes, 'B')}")
+    for line in code.lines():
+        out.print(line, markup=False, soft_wrap=True)
     out.print(f"intensity       {result.operations_per_byte:.2f} operations a byte in and out")
     out.print(f"roofline        {_roofline(result)}", markup=False, soft_wrap=True)
 

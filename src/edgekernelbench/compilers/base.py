@@ -31,6 +31,23 @@ class Argument(_Stored):
     role: Role
 
 
+class KernelBill(_Stored):
+    """What one device kernel takes, as the assembler says.
+
+    Attributes:
+        registers: of a thread.
+        shared_bytes: shared memory of a block, allocated statically.
+        spilled_bytes: registers of a thread that are kept in memory instead.
+        stack_bytes: memory of a thread beside its registers, spills included.
+    """
+
+    name: str
+    registers: int
+    shared_bytes: int
+    spilled_bytes: int
+    stack_bytes: int
+
+
 class StaticFacts(_Stored):
     """The bill of a compiled kernel that needs no run. Bytes; operations count multiply-add as 2.
 
@@ -42,6 +59,7 @@ class StaticFacts(_Stored):
         code_bytes: size of the executable code section, when the compiler can tell.
         compile_seconds: lowering, code generation and linking.
         nest: readable sketch of the final loop nest.
+        kernels: of the device, where its assembler was at hand.
     """
 
     flops: float
@@ -51,11 +69,13 @@ class StaticFacts(_Stored):
     code_bytes: int | None
     compile_seconds: float
     nest: str
+    kernels: tuple[KernelBill, ...] = ()
 
 
 class Manifest(_Stored):
     """Says how to call an artifact: stored as ``manifest.json`` beside ``library``, which is a
-    shared library, or the source of device kernels and then ``plans`` say how to launch them.
+    shared library, or source or machine code of device kernels, and then ``plans`` say how to
+    launch them.
 
     ``main_args`` and ``prepack_args`` name entries of ``arguments`` in call order; tables are
     passed like constants, their values under ``tables`` (flat, row-major).

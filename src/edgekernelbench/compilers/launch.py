@@ -56,13 +56,15 @@ Argument = Annotated[BufferArgument | ScalarArgument, Field(discriminator="kind"
 
 
 class Launch(_Stored):
-    """Starts a kernel: ``arguments`` in its own order, extents of grid and group by axis."""
+    """Starts a kernel: ``arguments`` in its own order, extents of grid and group by axis, and the
+    bytes of shared memory that the launch decides, beside what the kernel itself allocates."""
 
     kind: Literal["launch"] = "launch"
     kernel: str
     arguments: tuple[Argument, ...]
     groups: tuple[Expr, Expr, Expr]
     group_size: tuple[int, int, int]
+    shared_bytes: int = Field(default=0, ge=0)
 
 
 class Repeat(_Stored):
@@ -119,6 +121,7 @@ class Call:
     arguments: tuple[str | tuple[str, int], ...]
     groups: tuple[int, int, int]
     group_size: tuple[int, int, int]
+    shared_bytes: int = 0
 
 
 class PlanError(ValueError):
@@ -196,7 +199,7 @@ def _launch(launch: Launch, env: Mapping[str, int], known: set[str]) -> Call:
             case ScalarArgument(dtype=dtype, value=value):
                 arguments.append((dtype, evaluate(value, env)))
     x, y, z = (max(0, evaluate(extent, env)) for extent in launch.groups)
-    return Call(launch.kernel, tuple(arguments), (x, y, z), launch.group_size)
+    return Call(launch.kernel, tuple(arguments), (x, y, z), launch.group_size, launch.shared_bytes)
 
 
 _OPERATIONS: dict[Op, Callable[..., int]] = {

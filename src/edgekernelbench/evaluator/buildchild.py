@@ -21,6 +21,7 @@ from edgekernelbench.evaluator.static import (
     HEADER_TENSOR,
     Interface,
     check_text,
+    lacking_dtypes,
 )
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.targets.model import Target
@@ -95,11 +96,8 @@ def _build_kernel(job: KernelJob) -> KernelReply:
         misfit = all(d.rule is HEADER_TENSOR for d in errors)
         return reply("wrong_shape_or_dtype" if misfit else "invalid_ir", found)
     assert checked.kernel is not None and checked.program is not None
-    tensors = (*checked.program.inputs, *checked.program.outputs)
-    missing = sorted({t.dtype.value for t in tensors} & set(job.target.dtypes_missing))
-    if missing:
-        message = f"target '{job.target.name}' cannot compute with {', '.join(missing)}"
-        return reply("unsupported", found, message)
+    if lacking := lacking_dtypes(checked.program, job.target):
+        return reply("unsupported", found, lacking)
     compiler = _load(job.compiler)()
     began = time.perf_counter()
     built = compiler.compile(checked.kernel, checked.program, job.target, Path.cwd())

@@ -56,10 +56,11 @@ class _BindReply(_Reply):
 
 
 class _RunReply(_Reply):
-    """``device_ns``: of each sample, where a device takes the time: kernels alone, and host."""
+    """``device_ns``: of each sample, where a device takes the time: kernels alone (None where it
+    does not tell them apart), and host."""
 
     ns: list[int]
-    device_ns: list[list[int]] = []
+    device_ns: list[list[int | None]] = []
 
 
 class _ErrorReply(_Reply):
@@ -88,7 +89,7 @@ class DeviceSample:
 
     calls: int
     span_ns: int
-    kernels_ns: int
+    kernels_ns: int | None
     host_ns: int
 
 
@@ -237,7 +238,7 @@ class Contestant:
         if [len(times) for times in reply.device_ns] != [2] * len(samples):
             return False
         for sample, span, (kernels, host) in zip(samples, reply.ns, reply.device_ns, strict=True):
-            if not 0 <= kernels <= span or not 0 <= host <= passed:
+            if host is None or not 0 <= host <= passed or not 0 <= (kernels or 0) <= span:
                 return False
             self.device_samples.append(DeviceSample(sample.calls, span, kernels, host))
         return True

@@ -10,11 +10,12 @@ import platform
 import re
 from pathlib import Path
 
-from edgekernelbench.evaluator.model import Environment
+from edgekernelbench.evaluator.model import DeviceState, Environment
+from edgekernelbench.targets.device import CudaDevice
 
 _PACKAGES = (
     "edgekernelbench", "apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime",
-    "pyopencl", "pocl-binary-distribution",
+    "pyopencl", "pocl-binary-distribution", "torch",
 )  # fmt: skip
 _CPU = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
@@ -48,6 +49,15 @@ def observe(threads: int, network: str = "") -> Environment:
         network=network,
         versions=versions(),
     )
+
+
+def observe_device(device: CudaDevice | None) -> DeviceState | None:
+    """The state of an NVIDIA device now."""
+    if device is None:
+        return None
+    from edgekernelbench.targets.nvml import read_state
+
+    return DeviceState(name=f"{device.name}, {device.driver}", **read_state(device.uuid))
 
 
 @functools.cache

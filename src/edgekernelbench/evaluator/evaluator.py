@@ -19,7 +19,7 @@ from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.session import TaskSession
 from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.evaluator.task import EvalTask, ports
-from edgekernelbench.targets.device import OpenClDevice
+from edgekernelbench.targets.device import CudaDevice, Device
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks, load_peaks
@@ -42,7 +42,7 @@ class Evaluator:
     lets one evaluation at a time run, across processes too.
 
     Args:
-        target: this host's processor, or an OpenCL device of this host.
+        target: this host's processor, or an OpenCL or CUDA device of this host.
         settings: of every evaluation.
         cache_dir: where builds of baselines and locks lie; the user's cache folder if left out.
         machinery: other plugs than the real ones.
@@ -63,18 +63,18 @@ class Evaluator:
         if not _is_here(target):
             raise UsageError(
                 f"target {target.name!r} cannot be run here",
-                "evaluations run on llvm, this host, and opencl, a device of it",
+                "evaluations run on llvm, this host, and on opencl and cuda, devices of it",
             )
         self.settings = settings or EvalSettings()
         threads = self.settings.threads or target.threads
         self.target = target.model_copy(update={"threads": threads})
-        self.machinery = machinery or _machinery(threads, target.opencl)
+        self.machinery = machinery or _machinery(threads, target.device)
         unknown = [b for b in self.settings.baselines if b not in self.machinery.baselines]
         if unknown:
             known = ", ".join(self.machinery.baselines)
             raise UsageError(f"no baseline {unknown[0]!r}", f"there are {known}")
         # A driver places its threads itself.
-        self.cores = choose_cores(threads) if target.opencl is None else ()
+        self.cores = choose_cores(threads) if target.device is None else ()
         self.cache_dir = _writable(cache_dir or default_cache())
         self._servers = {name: ForkServer(spec) for name, spec in self.machinery.servers.items()}
         self.builder = Builder(
@@ -149,7 +149,7 @@ class Evaluator:
     ) -> Contestant:
         """A contestant for a compiled kernel in ``folder``, limited like any candidate."""
         program = self.kernel_program(folder)
-        device = self.target.opencl
+        device = self.target.device
         if device is not None:
             memory = self.target.memory_bytes + _SLACK_BYTES
             return self.contestant(name, program, task, _device_limits(device, memory))
@@ -163,7 +163,7 @@ class Evaluator:
 
     def kernel_program(self, folder: Path) -> Program:
         """How to run what the compiler left in ``folder``."""
-        device = self.target.opencl
+        device = self.target.device
         if device is None:
             return Program(folder, self.machinery.runners["tvm-library"], {}, self.cores)
         options = {"device": device.choice.model_dump()}
@@ -172,7 +172,7 @@ class Evaluator:
     @property
     def bind_seconds(self) -> float:
         """What binding a kernel may take: drivers of devices go on compiling when it first runs."""
-        on_host = self.target.opencl is None
+        on_host = self.target.device is None
         return self.settings.run_s if on_host else self.settings.compile_s
 
     def contestant(
@@ -204,12 +204,12 @@ _machinery = machinery
 
 def _is_here(target: Target) -> bool:
     """Whether this host has what a target's programs run on."""
-    if target.backend == "opencl":
-        return target.opencl is not None
-    return target.backend == "llvm" and target.mtriple is None
+    if target.backend != "llvm":
+        return target.device is not None
+    return target.mtriple is None
 
 
-def _device_limits(device: OpenClDevice, memory_bytes: int | None = None) -> Limits:
+def _device_limits(device: Device, memory_bytes: int | None = None) -> Limits:
     """Of a process that runs kernels on a device.
 
     A driver for CPUs links each kernel by a program of its own, and its memory is the process's;
@@ -230,9 +230,11 @@ def device_lock(target: Target, cache_dir: Path | None = None) -> FileLock:
 def _lock_name(target: Target) -> str:
     """One name for one device, whatever the target is called: OpenCL on the host's processor
     shares it with ``llvm``."""
-    device = target.opencl
+    device = target.device
     if device is None:
         return target.name
+    if isinstance(device, CudaDevice):
+        return f"cuda-{device.uuid}".lower()
     if device.is_host_cpu:
         return "llvm"
     words = f"opencl {device.platform} {device.name} {device.index}"

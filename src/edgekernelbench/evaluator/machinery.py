@@ -14,10 +14,10 @@ from typing import Literal
 
 from edgekernelbench.baselines.base import RunnerKind
 from edgekernelbench.evaluator.forkserver import ServerSpec
-from edgekernelbench.targets.device import OpenClDevice
-from edgekernelbench.targets.opencl import PASSED_ON
+from edgekernelbench.targets import cuda, opencl
+from edgekernelbench.targets.device import CudaDevice, Device
 
-ServerName = Literal["compile", "run", "ort", "device"]
+ServerName = Literal["compile", "run", "ort", "device", "torch"]
 
 CANARY = """
 kernel canary[N=64](x: f32[N]) -> (y: f32[N]) {
@@ -38,7 +38,7 @@ class RunnerPlug:
 
     server: ServerName
     factory: str
-    device: OpenClDevice | None = None
+    device: Device | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Machinery:
     build_baseline: str = "edgekernelbench.evaluator.buildchild:build_baseline"
 
 
-def machinery(threads: int, device: OpenClDevice | None = None) -> Machinery:
-    """TVM for kernels, the registered baselines, ``threads`` cores for every contestant, or an
-    OpenCL device for all of them."""
+def machinery(threads: int, device: Device | None = None) -> Machinery:
+    """TVM for kernels, the registered baselines, ``threads`` cores for every contestant, or a
+    device for all of them."""
     from edgekernelbench.baselines.packs import PACKS_VARIABLE, pack_places
     from edgekernelbench.baselines.registry import BASELINES
 
@@ -73,10 +73,13 @@ def machinery(threads: int, device: OpenClDevice | None = None) -> Machinery:
         "ort": ServerSpec("ort", (f"{here}:ort_side",), HUGE_PAGES),
     }
     if device is not None:
-        env = device_environment(threads)
+        on_cuda = isinstance(device, CudaDevice)
+        env = cuda_environment() if on_cuda else device_environment(threads)
+        side = f"{here}:cuda_side" if on_cuda else f"{here}:device_side"
         compile_env |= env
-        compile_side += (f"{here}:device_side",)
-        servers["device"] = ServerSpec("device", (f"{here}:device_side",), env)
+        compile_side += (side,)
+        servers["device"] = ServerSpec("device", (side,), env)
+        servers["torch"] = ServerSpec("torch", (f"{here}:torch_side",), env)
     servers["compile"] = ServerSpec("compile", compile_side, compile_env)
     runners = "edgekernelbench.evaluator.runners"
     return Machinery(
@@ -88,15 +91,23 @@ def machinery(threads: int, device: OpenClDevice | None = None) -> Machinery:
             "relax": RunnerPlug("run", f"{runners}:relax"),
             "device-kernel": RunnerPlug("device", f"{runners}:device_kernel", device),
             "ort": RunnerPlug("ort", "edgekernelbench.baselines.ort:OrtRunner"),
+            "torch": RunnerPlug("torch", "edgekernelbench.baselines.torch:TorchRunner", device),
         },
         baselines=BASELINES,
     )
 
 
 def device_environment(threads: int) -> dict[str, str]:
-    """Where drivers are, and how many cores one for CPUs may take."""
-    places = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    """Where OpenCL drivers are, and how many cores one for CPUs may take."""
+    places = {name: os.environ[name] for name in opencl.PASSED_ON if name in os.environ}
     return places | {"POCL_MAX_PTHREAD_COUNT": str(threads), "PYOPENCL_NO_CACHE": "1"}
+
+
+def cuda_environment() -> dict[str, str]:
+    """Which NVIDIA devices there are, and where driver and compiler lie. Both sides of every
+    comparison multiply f32 as f32."""
+    places = {name: os.environ[name] for name in cuda.PASSED_ON if name in os.environ}
+    return places | {"NVIDIA_TF32_OVERRIDE": "0"}
 
 
 HUGE_PAGES = {

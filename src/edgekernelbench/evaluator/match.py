@@ -7,8 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.contestant import Failure
+from edgekernelbench.evaluator.environment import observe_device
 from edgekernelbench.evaluator.judge import Judge, WrongResult
-from edgekernelbench.evaluator.model import BaselineResult, DeviceFigures, Performance
+from edgekernelbench.evaluator.model import (
+    BaselineResult,
+    DeviceFigures,
+    DeviceState,
+    Performance,
+)
 from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks
 from edgekernelbench.evaluator.plausible import implausible
 from edgekernelbench.evaluator.replicas import Replicas
@@ -29,7 +35,10 @@ def flush_bytes(target: Target) -> int:
 
 
 TIMER = "perf_counter_ns/child"
-DEVICE_TIMER = "opencl profiling events, first start to last end/child"
+DEVICE_TIMERS = {
+    "opencl": "opencl profiling events, first start to last end/child",
+    "cuda": "cuda events around calls back to back/child",
+}
 _LAUNCH_US = 200.0
 """What launching a kernel, and asking when it ran, may cost the host."""
 
@@ -58,6 +67,7 @@ class Match:
         self.candidate = Entrant(candidate, True, self._timed(judge))
         self._entrants: dict[str, Entrant] = {}
         self._clocks: Clocks | None = None
+        self._device_state: DeviceState | None = None
 
     def _timed(self, judge: Judge) -> Callable[[int], None]:
         def look(number: int) -> None:
@@ -93,6 +103,7 @@ class Match:
             self._replicas.turn(0)
             median_us = self.candidate.series.median_us
             around_us = _LAUNCH_US * self._attempt.launches
+            self._device_state = observe_device(self._evaluator.target.cuda)
             self._clocks = compare_clocks(self.candidate.runs, median_us, around_us)
 
     def _enter(self, rival: Rival) -> Entrant | None:
@@ -131,7 +142,7 @@ class Match:
             low_us=times.low,
             high_us=times.high,
             samples_us=tuple(round(us, 4) for us in series.samples),
-            timer=TIMER if self._evaluator.target.opencl is None else DEVICE_TIMER,
+            timer=DEVICE_TIMERS.get(self._evaluator.target.backend, TIMER),
             rounds=len(series.rounds),
             calls_per_sample=series.calls,
             threads=self._evaluator.target.threads,
@@ -144,13 +155,16 @@ class Match:
         )
 
     def _device_figures(self) -> DeviceFigures | None:
-        if self._evaluator.target.opencl is None:
+        device = self._evaluator.target.device
+        if device is None:
             return None
         samples = self._replicas.device_samples
+        alone = [s.kernels_ns / 1e3 / s.calls for s in samples if s.kernels_ns is not None]
         return DeviceFigures(
             launches=self._attempt.launches,
-            kernels_us=median([s.kernels_ns / 1e3 / s.calls for s in samples]),
+            kernels_us=median(alone) if alone else None,
             host_us=median([max(0, s.host_ns - s.span_ns) / 1e3 / s.calls for s in samples]),
+            state=self._device_state,
         )
 
     def baseline_results(self) -> dict[str, BaselineResult]:

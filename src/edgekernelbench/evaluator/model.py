@@ -82,19 +82,39 @@ class Correctness(_Stored):
     message: str = ""
 
 
+class DeviceState(_Stored):
+    """What a device's management library says right after measuring; None where it does not.
+
+    Attributes:
+        clock_mhz, memory_clock_mhz: at that moment.
+        throttled: why it runs below the clocks it was set to, as a bit mask of the library's; 0
+            where nothing holds it back.
+    """
+
+    name: str
+    clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    throttled: int | None = None
+
+
 class DeviceFigures(_Stored):
     """What a device's time does not say. Medians of microseconds per call.
 
     Attributes:
         launches: kernels that one call starts.
         kernels_us: in the kernels alone; the time of the call less this is gaps between them.
+            None where the device's timer does not tell them apart.
         host_us: by the host's clock, from the first launch until all is done, less the time of
             the call: what starting work on the device costs here.
+        state: of the device, where it tells.
     """
 
     launches: int
-    kernels_us: float
+    kernels_us: float | None
     host_us: float
+    state: DeviceState | None = None
 
 
 class Performance(_Stored):
@@ -111,8 +131,8 @@ class Performance(_Stored):
         launch_overhead_us: what calling a kernel with nothing to do costs the same way.
         overhead_dominated: the overhead is more than a quarter of the median.
         interval_reached: the interval is as narrow as the settings asked.
-        device: there when a device took the time, which then reaches from the start of a call's
-            first kernel to the end of its last.
+        device: there when a device took the time, which then reaches from the start of the first
+            kernel to the end of the last.
     """
 
     median_us: float

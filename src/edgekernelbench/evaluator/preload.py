@@ -64,6 +64,21 @@ def device_side() -> None:
     import edgekernelbench.evaluator.runners  # noqa: F401
 
 
+def cuda_side() -> None:
+    """NumPy and the runner. No driver: loading one starts threads."""
+    without_torch()
+    import edgekernelbench.compilers.tvm.device.cuda
+    import edgekernelbench.compilers.tvm.device.load
+    import edgekernelbench.evaluator.runchild
+    import edgekernelbench.evaluator.runners  # noqa: F401
+
+
+def torch_side() -> None:
+    """NumPy and the runner. Not PyTorch itself: importing it may start threads."""
+    import edgekernelbench.baselines.torch
+    import edgekernelbench.evaluator.runchild  # noqa: F401
+
+
 def ort_side() -> None:
     """NumPy and the runner. Not ONNX Runtime itself: importing it starts a thread."""
     import edgekernelbench.baselines.ort

@@ -125,7 +125,7 @@ class Rivals:
         assert self._materials is not None
         plug = self._evaluator.machinery.runners[recipe.kind]
         twin = self._materials.twin is not None and recipe.wants_twin
-        device = self._evaluator.target.opencl
+        device = self._evaluator.target.device
         chosen = {} if device is None else {"device": device.choice.model_dump()}
         options = {**recipe.options, **chosen}
         program = Program(folder, plug, options, self._evaluator.cores, wants_twin=twin)

@@ -70,8 +70,8 @@ class _Bound:
     """Arrays of a program, with its inputs.
 
     Attributes:
-        device_ns: of each sample so far, where a device takes the time: its kernels alone, and
-            what passed on the host meanwhile.
+        device_ns: of each sample so far, where a device takes the time: its kernels alone (None
+            where it does not tell them apart), and what passed on the host meanwhile.
     """
 
     def __init__(self, runner: Any, bind: Bind, fds: list[int]) -> None:
@@ -89,7 +89,7 @@ class _Bound:
         if bind.twin_bytes is not None:
             twin = read_only(set_fds[bind.n_sets], bind.twin_bytes).tobytes()
         self._consts = consts  # the program may keep pointers into it
-        self.device_ns: list[tuple[int, int]] = []
+        self.device_ns: list[tuple[int | None, int]] = []
         self.load(0)
         started = time.perf_counter_ns()
         self._bind(runner, bind.arena, consts.arrays, twin)

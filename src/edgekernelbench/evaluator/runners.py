@@ -107,16 +107,16 @@ def relax(folder: Path, options: Mapping[str, Any]) -> Runner:
 
 
 class DeviceKernel:
-    """A kernel that `compilers.tvm.TvmCompiler` built for an OpenCL device. ``baked``: see
+    """A kernel that `compilers.tvm.TvmCompiler` built for a device. ``baked``: see
     `TvmLibrary`."""
 
     def __init__(
         self, folder: Path, choice: Mapping[str, Any], baked: Mapping[str, str] | None = None
     ) -> None:
         from edgekernelbench.compilers.tvm.device.load import LoadedDeviceKernel
-        from edgekernelbench.targets.device import DeviceChoice
+        from edgekernelbench.targets.device import chosen
 
-        self._kernel = LoadedDeviceKernel(folder, DeviceChoice.model_validate(choice))
+        self._kernel = LoadedDeviceKernel(folder, chosen(choice))
         self._baked = baked
 
     def bind(
@@ -135,5 +135,5 @@ class DeviceKernel:
 
 
 def device_kernel(folder: Path, options: Mapping[str, Any]) -> DeviceRunner:
-    """Runner factory. Options ``device`` (a `targets.device.DeviceChoice`) and ``baked``."""
+    """Runner factory. Options ``device`` (see `targets.device.chosen`) and ``baked``."""
     return DeviceKernel(folder, options["device"], options.get("baked"))

@@ -55,7 +55,7 @@ class EvalSettings(BaseModel):
     input_sets: int = Field(default=3, ge=3, le=16)
     pool_evaluations: int = Field(default=8, ge=1)
     verify_samples: int = Field(default=4, ge=2)
-    baselines: tuple[str, ...] = ("tvm", "tvm-raw", "ort", "tvm-tuned")
+    baselines: tuple[str, ...] = ("tvm", "tvm-raw", "ort", "tvm-tuned", "torch")
     threads: int | None = Field(default=None, ge=1)
     roofline: bool = True
     roofline_slack: float = Field(default=1.1, ge=1)

@@ -13,6 +13,7 @@ from edgekernelbench.baselines.base import Port
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic, Rule, Span
 from edgekernelbench.ir.surface import Kernel, Param, Size
+from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ HEADER_TENSOR = Rule(
     "E502", "a task fixes the header: each tensor keeps its dtype, its shape and its const"
 )
 HEADER_SIZE = Rule("E503", "a task fixes the header: each size keeps its value")
+TARGET_DTYPE = Rule("E504", "a target runs kernels whose tensors have dtypes that it computes with")
 
 Step = Literal["parse", "elaborate", "verify", "header", "lower"]
 
@@ -52,12 +54,14 @@ class StaticResult:
     Attributes:
         kernel: there when it parses.
         program: there when it elaborates, verifies and fits the task.
+        module: there when it was lowered.
         step: the last step that was taken; it failed unless `ok`.
         seconds: wall time by step.
     """
 
     kernel: Kernel | None = None
     program: Program | None = None
+    module: Module | None = None
     step: Step = "parse"
     ok: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -74,11 +78,21 @@ def static_check(
         from edgekernelbench.lowering.lower import lower
 
         assert result.kernel is not None and result.program is not None
+        if lacking := lacking_dtypes(result.program, target):
+            warning = Diagnostic(TARGET_DTYPE, lacking, severity="warning")
+            result.diagnostics += (warning,)
         with _Step(result, "lower"):
             lowered = lower(result.kernel, result.program, target)
             result.diagnostics += lowered.diagnostics
-            result.ok = lowered.module is not None
+            result.module, result.ok = lowered.module, lowered.module is not None
     return result
+
+
+def lacking_dtypes(program: Program, target: Target) -> str:
+    """Says which dtypes of the inputs and outputs a target lacks; empty when it has all."""
+    used = {tensor.dtype.value for tensor in (*program.inputs, *program.outputs)}
+    missing = sorted(used & set(target.dtypes_missing))
+    return f"target '{target.name}' cannot compute with {', '.join(missing)}" if missing else ""
 
 
 def check_text(text: str, interface: Interface | None) -> StaticResult:

@@ -21,7 +21,7 @@ SCHEDULE_WORDS = ("loops", "wave", "place", "inline", "option")
 MEMORY_WORDS = ("layout", "cache", "prefetch")
 LINE_WORDS = SCHEDULE_WORDS + MEMORY_WORDS
 DEFINITION_WORDS = ("def", "combiner", "template", "table")
-PIECE_WORDS = ("parallel", "vectorize", "unroll", "scatter", "dot4", "by")
+PIECE_WORDS = ("parallel", "block", "thread", "vectorize", "unroll", "scatter", "dot4", "by")
 INFIX_WORDS = ("and", "or", "not", "if", "else", "where")
 
 DTYPE_ALIASES: dict[str, str | None] = {

@@ -1,8 +1,9 @@
-"""What an OpenCL driver says of a device, and how one is asked for by name."""
+"""What drivers say of a device, and how one is asked for by name."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -68,3 +69,68 @@ class OpenClDevice(DeviceChoice):
     def is_host_cpu(self) -> bool:
         """Whether kernels run on the cores and in the memory of this host."""
         return self.kind == "cpu"
+
+
+class CudaChoice(BaseModel):
+    """Which NVIDIA device of this machine, by the name that no other has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    uuid: str
+
+
+class CudaDevice(CudaChoice):
+    """The CUDA driver's own words. Sizes are bytes, clocks as it claims (0 where it does not tell).
+
+    Attributes:
+        driver: version of CUDA that the driver supports.
+        arch: NVIDIA's name of the architecture (``sm_90``).
+        units: multiprocessors.
+        l2_bytes: of the second-level cache, the last one.
+        shared_bytes: shared memory that a block may allocate statically.
+        max_threads: of one block; ``block`` its largest extents, ``grid`` those of a grid.
+        integrated: whether it shares its memory with the host's processor.
+    """
+
+    name: str
+    driver: str
+    arch: str
+    units: int
+    clock_mhz: int
+    memory_clock_mhz: int
+    memory_bytes: int
+    l2_bytes: int
+    shared_bytes: int
+    max_threads: int
+    block: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    warp: int
+    integrated: bool
+
+    @property
+    def choice(self) -> CudaChoice:
+        return CudaChoice(uuid=self.uuid)
+
+    @property
+    def align_bytes(self) -> int:
+        """Where an array within a buffer may begin: at what the allocator itself keeps to."""
+        return 256
+
+    @property
+    def is_host_cpu(self) -> bool:
+        """Whether kernels run on the cores of this host: never."""
+        return False
+
+
+Choice = DeviceChoice | CudaChoice
+Device = OpenClDevice | CudaDevice
+
+
+def chosen(dumped: Mapping[str, Any]) -> Choice:
+    """The choice of a device from its JSON form.
+
+    Raises:
+        ValueError: it is none.
+    """
+    kind = CudaChoice if "uuid" in dumped else DeviceChoice
+    return kind.model_validate(dumped)

@@ -10,10 +10,12 @@ from edgekernelbench.targets.model import Gpu, Target
 _CUDA = {
     "sm_72": (8, 16, "Jetson AGX Xavier"),
     "sm_75": (40, 16, "Tesla T4"),
+    "sm_80": (108, 40, "A100"),
     "sm_86": (28, 12, "GeForce RTX 3060"),
     "sm_87": (8, 8, "Jetson Orin Nano"),
     "sm_89": (24, 8, "GeForce RTX 4060"),
     "sm_90": (132, 141, "H200"),
+    "sm_110": (20, 128, "Jetson AGX Thor"),
 }
 
 
@@ -29,7 +31,8 @@ def cuda_target(arch: str) -> Target:
         UsageError: for an architecture that is not in the table.
     """
     if arch not in _CUDA:
-        raise UsageError(f"architecture {arch!r} is unknown", f"known: {', '.join(_CUDA)}")
+        known = ", ".join(f"cuda-{name}" for name in _CUDA)
+        raise UsageError(f"architecture {arch!r} is unknown", f"targets for code only: {known}")
     units, gib, what = _CUDA[arch]
     gpu = Gpu(arch=arch, max_threads=1024, shared_bytes=48 << 10, warp=32, units=units)
     return _target(f"cuda-{arch}", "cuda", what, gpu, gib << 30)

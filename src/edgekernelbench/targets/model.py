@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from edgekernelbench.targets.device import OpenClDevice
+from edgekernelbench.targets.device import CudaDevice, Device, OpenClDevice
 
 Backend = Literal["llvm", "cuda", "opencl"]
 
@@ -49,6 +49,7 @@ class Target(BaseModel):
         dtypes_missing: dtypes that the device cannot compute with.
         gpu: limits of a device with the ``cuda`` or ``opencl`` backend, None for a CPU.
         opencl: the OpenCL device that kernels run on; None where code is only generated.
+        cuda: the same of the ``cuda`` backend.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,12 +68,20 @@ class Target(BaseModel):
     dtypes_missing: tuple[str, ...] = ()
     gpu: Gpu | None = None
     opencl: OpenClDevice | None = None
+    cuda: CudaDevice | None = None
 
     @model_validator(mode="after")
     def _gpu_where_needed(self) -> Target:
         if (self.gpu is None) != (self.backend == "llvm"):
             raise ValueError(f"target {self.name!r}: `gpu` goes with the backends cuda and opencl")
+        if (self.opencl and self.backend != "opencl") or (self.cuda and self.backend != "cuda"):
+            raise ValueError(f"target {self.name!r}: its device has another backend")
         return self
+
+    @property
+    def device(self) -> Device | None:
+        """What kernels run on, where that is not the host's processor by itself."""
+        return self.opencl or self.cuda
 
     @property
     def section_names(self) -> tuple[str, str]:

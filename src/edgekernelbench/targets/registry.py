@@ -1,4 +1,4 @@
-"""Targets by name: ``llvm`` is this host's CPU, ``opencl`` a device with an OpenCL driver."""
+"""Targets by name: ``llvm`` is this host's CPU, ``opencl`` and ``cuda`` are devices of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Target
 
-EXIST = "targets that exist: llvm (this host), opencl (PoCL, or the first device), opencl:WORDS"
+EXIST = (
+    "targets that exist: llvm (this host), opencl (PoCL, or the first device), opencl:WORDS, "
+    "cuda (the first device), cuda:WORDS, cuda-sm_87 and the like (code only)"
+)
 
 
 def find_target(name: str) -> Target:
@@ -24,8 +27,15 @@ def find_target(name: str) -> Target:
         from edgekernelbench.targets.opencl import find_opencl
 
         return find_opencl(name)
-    reason = "is not built yet" if name == "cuda" else "is unknown"
-    raise UsageError(f"target {name!r} {reason}", EXIST)
+    if name == "cuda" or name.startswith("cuda:"):
+        from edgekernelbench.targets.cuda import find_cuda
+
+        return find_cuda(name)
+    if name.startswith("cuda-"):
+        from edgekernelbench.targets.gpus import cuda_target
+
+        return cuda_target(name.removeprefix("cuda-"))
+    raise UsageError(f"target {name!r} is unknown", EXIST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +47,15 @@ class Listing:
 
 
 def list_targets() -> Listing:
-    """This host, then every OpenCL device, under names that `find_target` takes."""
+    """This host, then every device of OpenCL and CUDA, under names that `find_target` takes."""
+    from edgekernelbench.targets.cuda import list_cuda
     from edgekernelbench.targets.host import host_target
     from edgekernelbench.targets.opencl import list_opencl
 
-    try:
-        return Listing((host_target(), *list_opencl()), ())
-    except UsageError as error:
-        return Listing((host_target(),), (f"opencl: {error.message} ({error.help})",))
+    targets, missing = [host_target()], []
+    for kind, listed in (("opencl", list_opencl), ("cuda", list_cuda)):
+        try:
+            targets += listed()
+        except UsageError as error:
+            missing.append(f"{kind}: {error.message} ({error.help})")
+    return Listing(tuple(targets), tuple(missing))

@@ -11,11 +11,10 @@ import pytest
 from tvm import tirx
 
 from edgekernelbench.compilers.launch import LaunchPlan, calls, count_launches
-from edgekernelbench.compilers.tvm.device import build, split
+from edgekernelbench.compilers.tvm.device import build, opencl_check, split
+from edgekernelbench.compilers.tvm.device.bound import BoundCall, DeviceMissing
 from edgekernelbench.compilers.tvm.device.opencl import (
-    DeviceMissing,
-    DeviceProgram,
-    OpenClCall,
+    OpenClProgram,
     open_device,
     span_and_kernels,
 )
@@ -42,7 +41,7 @@ def built(case: Case, target: Target, folder: Path) -> build.DeviceCode:
     return made.code
 
 
-def run(code: build.DeviceCode, case: Case, target: Target) -> tuple[OpenClCall, dict, np.ndarray]:
+def run(code: build.DeviceCode, case: Case, target: Target) -> tuple[BoundCall, dict, np.ndarray]:
     """The bound call after one run, arrays by name (outputs as the device left them)."""
     rng = np.random.default_rng(0)
     spans, position = {}, GUARD
@@ -57,8 +56,8 @@ def run(code: build.DeviceCode, case: Case, target: Target) -> tuple[OpenClCall,
         arrays[name] = host[offset : offset + size].view(dtype).reshape(shape)
         arrays[name][...] = rng.standard_normal(shape)
     assert target.opencl is not None
-    program = DeviceProgram(code.source, target.opencl.choice)
-    call = OpenClCall(program, code.plans["main"], host, spans, {})
+    program = OpenClProgram(code.source, target.opencl.choice)
+    call = BoundCall(program, code.plans["main"], host, spans, {})
     call.upload()
     times = call.timed(3)
     assert 0 < times.kernels_ns <= times.span_ns <= times.host_ns
@@ -140,7 +139,7 @@ def test_code_is_generated_without_a_device(target: Target, tmp_path: Path) -> N
     elsewhere = target.model_copy(update={"opencl": None})
     code = built(CASES["element_wise"], elsewhere, tmp_path)
     assert "__kernel void main_kernel" in code.source
-    assert (tmp_path / build.SOURCE).read_text() == code.source
+    assert (tmp_path / opencl_check.SOURCE).read_text() == code.source
 
 
 def events(*intervals: tuple[int, int]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The TVM toolchain behind the `Compiler` protocol: this host's CPU, and OpenCL devices."""
+"""The TVM toolchain behind the `Compiler` protocol: CPUs, and devices of OpenCL and CUDA."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from edgekernelbench.compilers.base import Argument, Artifact, BuildResult, Manifest, Role
 from edgekernelbench.compilers.tvm.rules import INTERNAL, UNSUPPORTED_TARGET
+from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.surface import Kernel
@@ -19,13 +20,13 @@ MANIFEST = "manifest.json"
 
 
 class TvmCompiler:
-    """Lowers a kernel to its loop program, that to TIR, and that to a shared library, or to the
-    source of device kernels and a plan of launches."""
+    """Lowers a kernel to its loop program, that to TIR, and that to a shared library, or to
+    device kernels and a plan of launches."""
 
     name = "tvm"
 
     def supports(self, target: Target) -> bool:
-        return target.backend in ("llvm", "opencl")
+        return target.backend in ("llvm", "opencl", "cuda")
 
     def compile(
         self, kernel: Kernel, program: Program, target: Target, folder: Path
@@ -62,7 +63,7 @@ def compile_module(
 
     Raises:
         OSError: if there is no linker, or the folder cannot be written.
-        DeviceMissing: if the OpenCL device is not there.
+        DeviceMissing, UsageError: if the device, or the compiler for it, is not there.
     """
     from edgekernelbench.compilers.tvm.cost import check_size
 
@@ -70,7 +71,7 @@ def compile_module(
     target = module.options.applied(target)
     if too_large := check_size(module, target.vector_bits):
         return BuildResult(None, too_large)
-    if target.backend == "opencl":
+    if target.backend != "llvm":
         return _compile_for_device(module, program, target, folder, started)
     try:
         _build_library(module, target, folder / LIBRARY)
@@ -89,7 +90,7 @@ def _compile_for_device(
     module: nest.Module, program: Program, target: Target, folder: Path, started: float
 ) -> BuildResult:
     from edgekernelbench.compilers.tvm.device import build
-    from edgekernelbench.compilers.tvm.device.opencl import DeviceMissing
+    from edgekernelbench.compilers.tvm.device.bound import DeviceMissing
     from edgekernelbench.compilers.tvm.gpu.emit import emit_device_module
 
     functions = {"main": module.main, "prepack": module.prepack}
@@ -97,16 +98,17 @@ def _compile_for_device(
     try:
         emitted = emit_device_module(module, target.backend)
         built = build.build_device(emitted, names, target, folder)
-    except (OSError, DeviceMissing):  # nothing that the kernel or the compiler could help
+    except (OSError, DeviceMissing, UsageError):  # nothing that the kernel could help
         raise
     except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug
         return BuildResult(None, (internal_error(error),))
     if built.code is None:
         return BuildResult(None, built.diagnostics)
     seconds = time.perf_counter() - started
-    manifest = make_manifest(module, program, target, folder / build.SOURCE, seconds)
+    manifest = make_manifest(module, program, target, folder / built.library, seconds)
     plans = built.code.plans
-    facts = {"workspace_bytes": plans["main"].workspace_bytes}  # after the compiler shared it
+    shared = plans["main"].workspace_bytes  # after the compiler shared it
+    facts = {"workspace_bytes": shared, "kernels": built.kernels}
     facts = manifest.facts.model_copy(update=facts)
     manifest = manifest.model_copy(update={"plans": plans, "facts": facts})
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")

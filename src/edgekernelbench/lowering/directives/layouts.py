@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -166,17 +167,19 @@ def find_clash(
         count = int(np.prod(extents, dtype=object))
         if count > MAX_POINTS:
             raise TooManyPoints
-        points = np.indices(extents).reshape(len(extents), -1)
-        grid = {formals[k]: points[row] for row, k in enumerate(axes)}
+        grid = {formals[k]: g for k, g in zip(axes, np.indices(extents, sparse=True), strict=True)}
         ranges = {formals[k]: (0, shape[k] - 1) for k in axes}
-        flat = np.zeros(count, dtype=np.int64)
+        flat: np.ndarray = np.zeros((), dtype=np.int64)
         for expr in index:
             if free_vars(expr) & group:
                 flat = flat * (range_of(expr, ranges)[1] + 1) + _evaluate(expr, grid)
+        flat = np.broadcast_to(flat, extents).ravel()
         counts = np.bincount(flat)
         if counts.max(initial=0) > 1:
             first, second = np.flatnonzero(flat == int(counts.argmax()))[:2]
-            return tuple(_complete(points[:, at], axes, len(shape)) for at in (first, second))  # type: ignore[return-value]
+            return tuple(
+                _complete(np.unravel_index(at, extents), axes, len(shape)) for at in (first, second)
+            )  # type: ignore[return-value]
     return None
 
 
@@ -196,9 +199,10 @@ def _groups(formals: tuple[Var, ...], index: Sequence[Expr]) -> list[set[Var]]:
 
 
 def _evaluate(expr: Expr, grid: Mapping[Var, np.ndarray]) -> np.ndarray:
+    """Values of an index, along the dimensions of the grid that it depends on only."""
     match expr:
         case core.Const(value=value):
-            return np.full(len(next(iter(grid.values()))), int(value), dtype=np.int64)
+            return np.full((), int(value), dtype=np.int64)
         case core.VarRef(var=var):
             return grid[var]
         case core.Unary(op="neg", arg=arg):
@@ -219,7 +223,7 @@ def _evaluate(expr: Expr, grid: Mapping[Var, np.ndarray]) -> np.ndarray:
     raise TypeError(f"{type(expr).__name__} in a layout")
 
 
-def _complete(point: np.ndarray, axes: list[int], rank: int) -> tuple[int, ...]:
+def _complete(point: Sequence[Any], axes: list[int], rank: int) -> tuple[int, ...]:
     out = [0] * rank
     for value, axis in zip(point, axes, strict=True):
         out[axis] = int(value)

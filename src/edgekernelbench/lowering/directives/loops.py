@@ -13,6 +13,7 @@ from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.dots import check_dot
 from edgekernelbench.lowering.directives.scatters import resolve_landing
+from edgekernelbench.lowering.directives.threads import ThreadChecker
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.dots.product import WIDTH
 from edgekernelbench.lowering.nest import LoopKind
@@ -27,6 +28,7 @@ from edgekernelbench.lowering.plan import (
     own_axes,
     reduce_axes,
 )
+from edgekernelbench.targets.model import Gpu
 
 MAX_PIECES = 32
 MAX_CHUNKS = 256
@@ -41,6 +43,7 @@ class LoopsResolver:
         placed: the nest is for a tile inside another stage's loop.
         hoisted: stages that the reductions inside this one became.
         unroll_limit: copies of the body that unrolled loops may make.
+        gpu: of the target, None on a CPU.
     """
 
     stage: Stage
@@ -49,6 +52,7 @@ class LoopsResolver:
     placed: bool
     hoisted: tuple[str, ...] = ()
     unroll_limit: int = DEFAULT_UNROLLED
+    gpu: Gpu | None = None
 
     def resolve(self, line: surface.LoopsLine) -> Nest | None:
         """The nest, None after diagnostics."""
@@ -68,6 +72,7 @@ class LoopsResolver:
         pieces = self._pieces(line, [axes[k] for k in loops], [steps[k] for k in loops])
         self._labels(line, pieces)
         self._parallel(line, pieces, extents)
+        ThreadChecker(self.stage, line, self.report, self.placed, self.gpu).check(pieces, extents)
         self._vectorize(line, pieces, extents)
         if complete:
             check_dot(self.stage, line, pieces, self.report)
@@ -187,6 +192,8 @@ class LoopsResolver:
         outside: list[Piece] = []
         split = ""
         for written, piece in zip(line.pieces, pieces, strict=True):
+            if piece.kind == "block" and piece.reduction:
+                self._chunks(written, piece, extents[piece.axis])
             if piece.kind != "parallel":
                 outside.append(piece)
                 continue
@@ -213,11 +220,12 @@ class LoopsResolver:
         """A parallel reduction axis has a partial result of the whole stage for each chunk."""
         count, results = chunk_count(piece, extent), prod(own_axes(self.stage).values())
         most = min(MAX_CHUNKS, MAX_PARTIALS // results)
-        if count <= max(1, most):
+        lacks_a_piece = piece.last and written.step is not None  # which has been said
+        if count <= max(1, most) or lacks_a_piece:
             return
         axis = piece.axis.name
         message = f"`{piece.name}` cuts `{axis}` into {count} chunks, with {results} results each"
-        help = [f"`parallel {axis} by N` with N from {-(-extent // max(1, most))} on"]
+        help = [f"`{piece.kind} {axis} by N` with N from {-(-extent // max(1, most))} on"]
         if most < 2:
             help = ["mark a spatial axis instead"]
         self.report.error(rules.PARALLEL, message, written.span, help)
@@ -241,6 +249,11 @@ class LoopsResolver:
                 self._simd(written, pieces)
 
     def _simd(self, written: surface.Piece, pieces: tuple[Piece, ...]) -> None:
+        if self.gpu is not None:
+            message = f"`vectorize {written.axis}`: a thread of a GPU has no lanes to add up"
+            help = [f"write `thread {written.axis}`, or `unroll {written.axis}` for a short loop"]
+            self.report.error(rules.ON_GPU, message, written.span, help)
+            return
         loops = [k for k, p in enumerate(pieces) if p.reduction and p.kind != "parallel"]
         first = loops[0]  # a parallel one makes chunks, each a reduction of its own
         plain = [p for p in pieces[first:] if not p.reduction and p.kind != "unroll"]
@@ -259,7 +272,7 @@ class LoopsResolver:
         for written, piece in zip(line.pieces, pieces, strict=True):
             count = -(-left[piece.axis] // piece.step)
             left[piece.axis] = piece.step
-            if piece.kind != "unroll":
+            if piece.kind != "unroll" and (piece.kind != "vectorize" or self.gpu is None):
                 continue
             if piece.axis in ragged:
                 message = f"the range of `{piece.axis.name}` is not constant"

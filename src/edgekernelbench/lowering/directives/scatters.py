@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgekernelbench.ir import surface
-from edgekernelbench.ir.core import Reduce, Stage, Var
+from edgekernelbench.ir.core import Binary, Expr, Reduce, Select, Stage, Var, walk
 from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.rewrite import free_vars
@@ -57,8 +57,24 @@ def _no_scatter(stage: Stage, axis: Var) -> tuple[str, list[str]]:
     if reduce.op in ("argmax", "argmin", "combine"):
         message = f"elements of `{reduce.label}` cannot land one by one"
         return message, [f"loop over `{axis.name}`: drop `scatter`"]
+    if _behind_a_guard(reduce.where, axis):
+        message = f"what `{axis.name}` is compared with is read only where another condition holds"
+        return message, ["read it with `edge(...)` or `pad(..., -1)`, which is safe everywhere"]
     message = f"the condition of `{stage.name}` does not compare `{axis.name}` with data alone"
     return message, [f"the form is {form}, with an s32", f"or drop `scatter` from `{axis.name}`"]
+
+
+def _behind_a_guard(where: Expr, axis: Var) -> bool:
+    """Whether a comparison with the axis stands in one branch of a choice."""
+    return any(
+        isinstance(node, Select)
+        and any(
+            isinstance(part, Binary) and part.op == "eq" and axis in free_vars(part)
+            for branch in (node.then, node.other)
+            for part in walk(branch)
+        )
+        for node in walk(where)
+    )
 
 
 def _inside(

@@ -1,25 +1,22 @@
-"""From a module of device kernels to a folder: source, launch plans, manifest."""
+"""From a module of device kernels to a folder: source or machine code, launch plans, manifest."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgekernelbench.compilers.base import KernelBill
 from edgekernelbench.compilers.launch import LaunchPlan, PlanError, TooManyLaunches, calls
 from edgekernelbench.compilers.tvm.device.rules import (
     DEVICE_COMPILER,
     HOST_CODE,
     LAUNCHES,
-    WORK_GROUP,
 )
 from edgekernelbench.ir.diagnostics import Diagnostic, Rule
-from edgekernelbench.targets.device import OpenClDevice
 from edgekernelbench.targets.model import Target
 
-SOURCE = "kernel.cl"
 _LOG_CHARACTERS = 2000
 
 
@@ -33,10 +30,17 @@ class DeviceCode:
 
 @dataclass(frozen=True, slots=True)
 class DeviceBuild:
-    """Exactly one of ``code`` and ``diagnostics`` is there."""
+    """Exactly one of ``code`` and ``diagnostics`` is there.
+
+    Attributes:
+        library: name of the file that a device loads.
+        kernels: what each kernel takes, where the assembler said so.
+    """
 
     code: DeviceCode | None
     diagnostics: tuple[Diagnostic, ...] = ()
+    library: str = ""
+    kernels: tuple[KernelBill, ...] = ()
 
 
 def build_device(
@@ -46,16 +50,20 @@ def build_device(
     folder: Path,
     splitter: Callable[[Any, Any], Any] | None = None,
 ) -> DeviceBuild:
-    """Generates source and plans, and has the device's driver compile the source.
+    """Generates source and plans, and has the device's compiler take the source.
 
     Args:
         module: an IRModule whose host functions are the keys of ``names``.
         names: of each function's parameters, in order.
-        target: with the ``opencl`` backend. Without a device at hand code is only generated.
-        folder: receives the source and whatever the driver keeps of it.
+        target: with the ``opencl`` or ``cuda`` backend. Without a device at hand OpenCL code is
+            only generated, and CUDA code compiled where nvcc knows the architecture.
+        folder: receives the source and whatever comes of it.
         splitter: `split.split_loops` (the rule) or `split.split_blocks`.
+
+    Raises:
+        DeviceMissing, UsageError: device or compiler are not there.
     """
-    from edgekernelbench.compilers.tvm.device import host, split
+    from edgekernelbench.compilers.tvm.device import cubin, host, opencl_check, split
     from edgekernelbench.compilers.tvm.gpu.build import device_target
 
     tvm_target = device_target(target)
@@ -63,20 +71,12 @@ def build_device(
     try:
         plans = {n: host.read_host(parts.hosts[n], names[n], parts.kernels) for n in names}
     except host.Unreadable as error:
-        return _refused(error.rule, error.message)
+        return DeviceBuild(None, (Diagnostic(error.rule, error.message, None),))
     if found := _too_long(plans):
         return DeviceBuild(None, found)
     code = DeviceCode(split.source(parts, tvm_target), plans)
-    (folder / SOURCE).write_text(code.source)
-    if target.opencl is not None:
-        found = check_on_device(code, target.opencl, folder)
-        if found:
-            return DeviceBuild(None, found)
-    return DeviceBuild(code)
-
-
-def _refused(rule: Rule, message: str, notes: tuple[str, ...] = ()) -> DeviceBuild:
-    return DeviceBuild(None, (Diagnostic(rule, message, None, (), notes),))
+    finish = cubin.finish if target.backend == "cuda" else opencl_check.finish
+    return finish(code, target, folder)
 
 
 def _too_long(plans: Mapping[str, LaunchPlan]) -> tuple[Diagnostic, ...]:
@@ -91,42 +91,21 @@ def _too_long(plans: Mapping[str, LaunchPlan]) -> tuple[Diagnostic, ...]:
     return ()
 
 
-def check_on_device(code: DeviceCode, device: OpenClDevice, folder: Path) -> tuple[Diagnostic, ...]:
-    """What the driver's compiler and the device's limits say against a program.
-
-    Raises:
-        DeviceMissing: the device is not there.
-    """
-    from edgekernelbench.compilers.tvm.device.opencl import DeviceProgram, ProgramRefused
-    from edgekernelbench.targets.opencl import private_caches
-
-    os.environ.update(private_caches(str(folder.resolve())))
-    try:
-        program = DeviceProgram(code.source, device.choice)
-    except ProgramRefused as error:
-        log = str(error).strip()
-        lines = [line for line in log.splitlines() if "error" in line.lower()]
-        message = (lines or log.splitlines() or ["no log"])[0].strip()[:300]
-        help = ("nothing is wrong with the kernel; a different schedule may avoid the failure",)
-        note = log[-_LOG_CHARACTERS:]
-        return (Diagnostic(DEVICE_COMPILER, message, None, help, (note,)),)
-    groups = {(call.kernel, call.group_size) for p in code.plans.values() for call in calls(p)}
-    found = [_group(kernel, size, program, device) for kernel, size in sorted(groups)]
-    return tuple(diagnostic for diagnostic in found if diagnostic is not None)
+def refused_by_compiler(log: str) -> Diagnostic:
+    """What a device's compiler says against a source: the first error, the end of its log."""
+    log = log.strip()
+    lines = [line for line in log.splitlines() if "error" in line.lower()]
+    message = (lines or log.splitlines() or ["no log"])[0].strip()[:300]
+    help = ("nothing is wrong with the kernel; a different schedule may avoid the failure",)
+    return Diagnostic(DEVICE_COMPILER, message, None, help, (log[-_LOG_CHARACTERS:],))
 
 
-def _group(
-    kernel: str, size: tuple[int, int, int], program: Any, device: OpenClDevice
-) -> Diagnostic | None:
-    most, local = program.limits(kernel)
-    items = size[0] * size[1] * size[2]
-    shape = " x ".join(str(n) for n in size)
-    if items > most or any(n > m for n, m in zip(size, device.work_items, strict=True)):
-        limits = " x ".join(str(n) for n in device.work_items)
-        message = f"groups of {shape} work items in {kernel}; the device runs {most} ({limits})"
-    elif local > device.local_bytes:
-        message = f"{local} bytes of local memory in {kernel}; a group has {device.local_bytes}"
-    else:
-        return None
+def over_limit(rule: Rule, message: str) -> Diagnostic:
+    """A launch that the device cannot carry out."""
     help = ("bind smaller extents to threads, or cache less in shared memory",)
-    return Diagnostic(WORK_GROUP, message, None, help)
+    return Diagnostic(rule, message, None, help)
+
+
+def shape(extents: Sequence[int]) -> str:
+    """``8 x 1 x 1``."""
+    return " x ".join(str(n) for n in extents)

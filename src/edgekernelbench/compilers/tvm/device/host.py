@@ -30,6 +30,7 @@ _LAUNCH = "tirx.call_ffi_kernel"
 _BUFFER_DATA = "tirx.buffer_data"
 _AXES = {f"{kind}.{axis}": (kind, n) for kind in ("blockIdx", "threadIdx")
          for n, axis in enumerate("xyz")}  # fmt: skip
+_SHARED = "tirx.use_dyn_shared_memory"
 _LOOPS = (tirx.ForKind.SERIAL, tirx.ForKind.UNROLLED)
 
 _OPS: dict[str, Op] = {
@@ -151,12 +152,15 @@ class _Reader:
     def _launch(self, call: Any) -> Launch:
         name = str(call.args[0].value)
         axes = [str(axis) for axis in call.attrs.launch_params]
+        given, shared = call.args[1:], 0
+        if axes[-1:] == [_SHARED]:
+            *given, last = given
+            shared, axes = self._constant(last), axes[:-1]
         unknown = [axis for axis in axes if axis not in _AXES]
         if unknown:
             raise Unreadable(HOST_CODE, f"kernel {name} is launched with {unknown[0]}")
-        given, extents = call.args[1 : len(call.args) - len(axes)], call.args[-len(axes) :]
-        if not axes:
-            given, extents = call.args[1:], ()
+        split = len(given) - len(axes)
+        given, extents = given[:split], given[split:]
         shape: dict[str, list[Expr]] = {"blockIdx": [1, 1, 1], "threadIdx": [1, 1, 1]}
         for axis, extent in zip(axes, extents, strict=True):
             kind, number = _AXES[axis]
@@ -167,6 +171,7 @@ class _Reader:
             arguments=self._arguments(name, given),
             groups=(x, y, z),
             group_size=self._group_size(name, shape["threadIdx"]),
+            shared_bytes=shared,
         )
 
     @staticmethod

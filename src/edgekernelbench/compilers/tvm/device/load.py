@@ -1,4 +1,4 @@
-"""Loads a kernel folder onto an OpenCL device: constants, packing, and the call to be timed."""
+"""Loads a kernel folder onto a device: constants, packing, and the call to be timed."""
 
 from __future__ import annotations
 
@@ -10,37 +10,53 @@ from typing import Any
 import numpy as np
 
 from edgekernelbench.compilers.base import Argument, Manifest, Role
-from edgekernelbench.compilers.tvm.device.opencl import DeviceProgram, OpenClCall, device_copy
-from edgekernelbench.targets.device import DeviceChoice
+from edgekernelbench.compilers.tvm.device.bound import BoundCall, DeviceProgram, device_copy
+from edgekernelbench.targets.device import Choice, CudaChoice
 from edgekernelbench.targets.opencl import private_caches
 
 Arrays = Mapping[str, np.ndarray]
 Spans = Mapping[str, tuple[int, int]]
 
 
+def open_program(code: Path, choice: Choice) -> DeviceProgram:
+    """The kernels in a file (source for OpenCL, machine code for CUDA) on a device.
+
+    Raises:
+        DeviceMissing: it is not there.
+        ProgramRefused: its driver does not take them.
+    """
+    if isinstance(choice, CudaChoice):
+        from edgekernelbench.compilers.tvm.device.cuda import CudaProgram
+
+        return CudaProgram(code.read_bytes(), choice)
+    from edgekernelbench.compilers.tvm.device.opencl import OpenClProgram
+
+    return OpenClProgram(code.read_text(), choice)
+
+
 class LoadedDeviceKernel:
-    """A kernel that `TvmCompiler.compile` built for an OpenCL device.
+    """A kernel that `TvmCompiler.compile` built for a device.
 
     Life: construct, `bind` once per draw of the constants, use the call repeatedly.
 
     Raises:
-        ProgramRefused: the driver's compiler does not take the source.
+        DeviceMissing, ProgramRefused: see `open_program`.
     """
 
-    def __init__(self, folder: Path, choice: DeviceChoice) -> None:
+    def __init__(self, folder: Path, choice: Choice) -> None:
         # Read by drivers when they are first used in this process.
         os.environ.update(private_caches(str(folder.resolve())))
         self.manifest = Manifest.model_validate_json((folder / "manifest.json").read_text())
         if "main" not in self.manifest.plans:
             raise ValueError(f"'{self.manifest.kernel}' was built for '{self.manifest.target}'")
-        self._program = DeviceProgram((folder / self.manifest.library).read_text(), choice)
+        self._program = open_program(folder / self.manifest.library, choice)
         self._arguments = {a.name: a for a in self.manifest.arguments}
         self._tables = {
             name: device_copy(self._program, _typed(self._arguments[name], values))
             for name, values in self.manifest.tables.items()
         }
 
-    def bind(self, host: np.ndarray, spans: Spans, consts: Arrays) -> OpenClCall:
+    def bind(self, host: np.ndarray, spans: Spans, consts: Arrays) -> BoundCall:
         """Packs the constants, and places inputs and outputs.
 
         Args:
@@ -57,20 +73,26 @@ class LoadedDeviceKernel:
             if spans[argument.name][1] != _bytes(argument):
                 raise ValueError(f"'{argument.name}' must be of {_bytes(argument)} bytes")
         others = self._constants(consts)
-        return OpenClCall(self._program, self.manifest.plans["main"], host, spans, others)
+        return BoundCall(self._program, self.manifest.plans["main"], host, spans, others)
 
-    def run_apart(self, inputs: Arrays, consts: Arrays) -> None:
-        """One call with every array in a buffer of its own, of just its size, so that a checker
-        sees each access outside of it. For what is raised see `bind`."""
+    def run_apart(self, inputs: Arrays, consts: Arrays) -> dict[str, np.ndarray]:
+        """The outputs of one call with every array in a buffer of its own, of just its size, so
+        that a checker sees each access outside of it. For what is raised see `bind`."""
         buffers = self._constants(consts)
         for argument in self._with_role("input"):
             _check(argument, inputs[argument.name])
             buffers[argument.name] = device_copy(self._program, inputs[argument.name])
-        for argument in self._with_role("output"):
+        outputs = tuple(self._with_role("output"))
+        for argument in outputs:
             buffers[argument.name] = self._program.buffer(_bytes(argument))
         plan = self.manifest.plans["main"]
         buffers |= {s.name: self._program.buffer(s.bytes) for s in plan.workspaces}
         self._program.run(self._program.prepared(plan, buffers))
+        results = {a.name: np.empty(a.shape, a.dtype.numpy) for a in outputs}
+        for name, array in results.items():
+            if array.size:
+                self._program.read(buffers[name], array)
+        return results
 
     def _with_role(self, *roles: Role) -> Iterator[Argument]:
         return (a for a in self.manifest.arguments if a.role in roles)

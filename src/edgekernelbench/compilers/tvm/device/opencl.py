@@ -10,36 +10,24 @@ what the host spent are reported beside it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from edgekernelbench.compilers.launch import Call, LaunchPlan, calls
+from edgekernelbench.compilers.tvm.device.bound import (
+    POISON,
+    DeviceMissing,
+    DeviceTimes,
+    ProgramRefused,
+)
 from edgekernelbench.targets.device import DeviceChoice
 from edgekernelbench.targets.opencl_probe import numbered
 
 GATED_LAUNCHES = 256
 """Launches that wait in the queue at once: drivers hold about a thousand before they block."""
-
-_GUARD = 4096
-_GUARD_BYTE = 0xA5
-_POISON = 0xFF
-
-
-class DeviceTimes(NamedTuple):
-    """Nanoseconds of several calls together.
-
-    Attributes:
-        span_ns: by the device's clock, first start to last end of each call.
-        kernels_ns: by the device's clock, the kernels alone.
-        host_ns: by the host's clock, from the first launch until the queue is empty.
-    """
-
-    span_ns: int
-    kernels_ns: int
-    host_ns: int
 
 
 def open_device(choice: DeviceChoice) -> Any:
@@ -57,11 +45,7 @@ def open_device(choice: DeviceChoice) -> Any:
     raise DeviceMissing(f"OpenCL device '{choice.name}' of '{choice.platform}' is not there")
 
 
-class DeviceMissing(RuntimeError):
-    """The device that a target names cannot be had."""
-
-
-class DeviceProgram:
+class OpenClProgram:
     """A program built for a device, with a queue that takes the time.
 
     Raises:
@@ -101,13 +85,15 @@ class DeviceProgram:
         try:
             made = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(1, size))
             # Drivers allocate on first use: here it is memory that runs out, later it is a crash.
-            cl.enqueue_fill_buffer(
-                self._queue, made, np.array([_POISON], np.uint8), 0, max(1, size)
-            )
+            cl.enqueue_fill_buffer(self._queue, made, np.array([POISON], np.uint8), 0, max(1, size))
             self._queue.finish()
         except (cl.MemoryError, cl.LogicError, cl.RuntimeError) as error:
             raise MemoryError(f"{size} bytes on the device: {error}") from error
         return made
+
+    def part(self, buffer: Any, offset: int, size: int) -> Any:
+        """A stretch of a buffer; it begins where the device's alignment allows."""
+        return buffer.get_sub_region(offset, max(1, size))
 
     def fill(self, buffer: Any, byte: int, offset: int, size: int) -> None:
         self._cl.enqueue_fill_buffer(self._queue, buffer, np.array([byte], np.uint8), offset, size)
@@ -160,16 +146,13 @@ class DeviceProgram:
             RuntimeError: the device reports an error, or times that cannot be.
         """
         batch = max(1, GATED_LAUNCHES // max(1, len(launches)))
-        total = DeviceTimes(0, 0, 0)
-        done = 0
-        while done < count:
-            now = min(batch, count - done)
-            part = self._batch(launches, now)
-            total = DeviceTimes(*(a + b for a, b in zip(total, part, strict=True)))
-            done += now
-        return total
+        span = kernels = host = 0
+        for start in range(0, count, batch):
+            part = self._batch(launches, min(batch, count - start))
+            span, kernels, host = span + part[0], kernels + part[1], host + part[2]
+        return DeviceTimes(span, kernels, host)
 
-    def _batch(self, launches: Sequence[Prepared], count: int) -> DeviceTimes:
+    def _batch(self, launches: Sequence[Prepared], count: int) -> tuple[int, int, int]:
         clock = time.perf_counter_ns
         gate = self._cl.UserEvent(self._context)
         complete = self._cl.command_execution_status.COMPLETE
@@ -190,16 +173,12 @@ class DeviceProgram:
         host = clock() - began
         tick = self.device.profiling_timer_resolution
         spans = [span_and_kernels(of_call, tick) for of_call in events if of_call]
-        return DeviceTimes(sum(s for s, _ in spans), sum(k for _, k in spans), host)
+        return sum(s for s, _ in spans), sum(k for _, k in spans), host
 
     def _enqueue(self, launch: Prepared, wait_for: list[Any] | None) -> Any:
         return self._cl.enqueue_nd_range_kernel(
             self._queue, launch.kernel, launch.size, launch.group_size, wait_for=wait_for
         )
-
-
-class ProgramRefused(Exception):
-    """The driver's compiler does not take a source; the text is its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,114 +208,3 @@ def span_and_kernels(events: Sequence[Any], tick: int) -> tuple[int, int]:
     if intervals[0][0] <= 0 or backwards or kernels > span + tick * len(intervals):
         raise RuntimeError("the device's profiling clock gives times that cannot be")
     return span, min(kernels, span)
-
-
-# ---------------------------------------------------------------- arrays of a call
-class OpenClCall:
-    """A plan bound to arrays on the device.
-
-    Inputs and outputs lie in one piece of its memory, as they do in ``host``: what is between
-    them is copied there once, so whatever a kernel writes outside of its arrays is still seen
-    when the piece comes back.
-
-    Args:
-        program: built for the device.
-        plan: what to run.
-        host: bytes of inputs, outputs and the guards around them.
-        spans: where in it each of them lies: offset and size in bytes.
-        others: further buffers (constants, packed ones) by name.
-    """
-
-    def __init__(
-        self,
-        program: DeviceProgram,
-        plan: LaunchPlan,
-        host: np.ndarray,
-        spans: Mapping[str, tuple[int, int]],
-        others: Mapping[str, Any],
-    ) -> None:
-        self._program = program
-        self._host = host
-        self._spans = tuple(spans.values())
-        self._flushed: Any = None
-        self._arena = program.buffer(host.size)
-        program.write(self._arena, host)
-        program.finish()
-        views = {name: self._arena.get_sub_region(o, max(1, n)) for name, (o, n) in spans.items()}
-        self._spaces = {space.name: _Guarded(program, space.bytes) for space in plan.workspaces}
-        inner = {name: space.view for name, space in self._spaces.items()}
-        self._launches = program.prepared(plan, {**views, **others, **inner})
-        # Drivers finish compiling when a kernel first runs with its sizes.
-        program.run(self._launches)
-
-    @property
-    def launches(self) -> int:
-        return len(self._launches)
-
-    def upload(self) -> None:
-        """Copies every array, but not what lies between, to the device."""
-        for offset, size in self._spans:
-            self._program.write(self._arena, self._host[offset : offset + size], offset)
-        self._program.finish()
-
-    def flush(self, size: int) -> None:
-        """Writes that much other memory, so that little of the arrays is left in caches."""
-        if self._flushed is None or self._flushed.size < size:
-            self._flushed = self._program.buffer(size)
-        self._program.fill(self._flushed, 1, 0, size)
-        self._program.finish()
-
-    def untimed(self, count: int) -> None:
-        for _ in range(count):
-            self._program.run(self._launches)
-
-    def timed(self, count: int) -> DeviceTimes:
-        """See `DeviceProgram.timed`."""
-        return self._program.timed(self._launches, count)
-
-    def download(self, into: np.ndarray) -> None:
-        """Copies the whole piece, guards included, back.
-
-        Raises:
-            StrayWrite: something was written around a workspace.
-        """
-        self._program.read(self._arena, into)
-        for name, space in self._spaces.items():
-            if space.damaged():
-                raise StrayWrite(f"wrote outside of its workspace '{name.partition('#')[0]}'")
-
-
-class StrayWrite(Exception):
-    """A kernel wrote where nothing of its own is."""
-
-
-class _Guarded:
-    """A workspace with guard bytes on both sides; its contents are poison."""
-
-    def __init__(self, program: DeviceProgram, size: int) -> None:
-        self._program, self._size = program, size
-        self._whole = program.buffer(size + 2 * _GUARD)
-        for offset in self._guards():
-            program.fill(self._whole, _GUARD_BYTE, offset, _GUARD)
-        program.finish()
-        self.view = self._whole.get_sub_region(_GUARD, size)
-
-    def _guards(self) -> Iterable[int]:
-        return (0, self._size + _GUARD)
-
-    def damaged(self) -> bool:
-        read = np.empty(_GUARD, np.uint8)
-        for offset in self._guards():
-            self._program.read(self._whole, read, offset)
-            if (read != _GUARD_BYTE).any():
-                return True
-        return False
-
-
-def device_copy(program: DeviceProgram, array: np.ndarray) -> Any:
-    """A buffer with the values of an array."""
-    data = np.ascontiguousarray(array)
-    made = program.buffer(data.nbytes)
-    program.write(made, data)
-    program.finish()
-    return made

@@ -65,8 +65,7 @@ def _parts(module: Any) -> Split:
 
 
 def source(split: Split, target: Any) -> str:
-    """OpenCL C of all kernels."""
+    """All kernels in the device's language."""
     passes = [tirx.transform.LowerWarpMemory(), tirx.transform.LowerIntrin()]
     module = tvm.ir.transform.Sequential(passes)(split.module)
-    made = tvm.get_global_func("target.build.opencl")(module, target)
-    return str(made.inspect_source("cl"))
+    return build.source_text(build.generate(module, target), tuple(split.kernels))

@@ -1,0 +1,71 @@
+"""OpenCL source of a kernel: what the driver's compiler and the device's limits say against it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from edgekernelbench.compilers.launch import calls
+from edgekernelbench.compilers.tvm.device.build import (
+    DeviceBuild,
+    DeviceCode,
+    over_limit,
+    refused_by_compiler,
+    shape,
+)
+from edgekernelbench.compilers.tvm.device.rules import WORK_GROUP
+from edgekernelbench.ir.diagnostics import Diagnostic
+from edgekernelbench.targets.device import OpenClDevice
+from edgekernelbench.targets.model import Target
+
+SOURCE = "kernel.cl"
+
+
+def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
+    """Writes the source, and has the driver compile it where the target has a device.
+
+    Raises:
+        DeviceMissing: the device is not there.
+    """
+    (folder / SOURCE).write_text(code.source)
+    if target.opencl is not None:
+        found = check_on_device(code, target.opencl, folder)
+        if found:
+            return DeviceBuild(None, found)
+    return DeviceBuild(code, library=SOURCE)
+
+
+def check_on_device(code: DeviceCode, device: OpenClDevice, folder: Path) -> tuple[Diagnostic, ...]:
+    """What the driver's compiler and the device's limits say against a program.
+
+    Raises:
+        DeviceMissing: the device is not there.
+    """
+    from edgekernelbench.compilers.tvm.device.bound import ProgramRefused
+    from edgekernelbench.compilers.tvm.device.opencl import OpenClProgram
+    from edgekernelbench.targets.opencl import private_caches
+
+    os.environ.update(private_caches(str(folder.resolve())))
+    try:
+        program = OpenClProgram(code.source, device.choice)
+    except ProgramRefused as error:
+        return (refused_by_compiler(str(error)),)
+    groups = {(call.kernel, call.group_size) for p in code.plans.values() for call in calls(p)}
+    found = [_group(kernel, size, program, device) for kernel, size in sorted(groups)]
+    return tuple(diagnostic for diagnostic in found if diagnostic is not None)
+
+
+def _group(
+    kernel: str, size: tuple[int, int, int], program: Any, device: OpenClDevice
+) -> Diagnostic | None:
+    most, local = program.limits(kernel)
+    items = size[0] * size[1] * size[2]
+    if items > most or any(n > m for n, m in zip(size, device.work_items, strict=True)):
+        limits = f"the device runs {most} ({shape(device.work_items)})"
+        message = f"groups of {shape(size)} work items in {kernel}; {limits}"
+    elif local > device.local_bytes:
+        message = f"{local} bytes of local memory in {kernel}; a group has {device.local_bytes}"
+    else:
+        return None
+    return over_limit(WORK_GROUP, message)
