@@ -20,13 +20,14 @@ Fault = str
 class Server:
     """What the server does and saw. ``fault`` is asked before ``answer``, with the number of
     requests about the same task before it. ``converse``, in place of both, answers whole requests
-    with whole messages."""
+    with whole messages. ``spans``: when each request came and was answered."""
 
     def __init__(self, answer: Callable[[str], str], fault: Callable[[str, int], Fault]) -> None:
         self.answer = answer
         self.converse: Callable[[dict[str, Any]], Message] | None = None
         self.fault = fault
         self.asked: dict[str, int] = {}
+        self.spans: list[tuple[float, float]] = []
         self.url = ""
         self._lock = threading.Lock()
 
@@ -63,7 +64,9 @@ def serving(
             if server.converse is not None:
                 self._send(200, json.dumps(completion(server.converse(body))))
                 return
+            began = time.monotonic()
             fault, text = server.turn(body["messages"])
+            server.spans.append((began, time.monotonic()))
             if fault == "drop":
                 self.close_connection = True
             elif fault in ("429", "500"):
