@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from edgekernelbench.agents.base import Answer, Budget, Device, Task
+from edgekernelbench.agents.batches import read_answers
 from edgekernelbench.agents.model import (
     Message,
     ProviderError,
     Reply,
     Scripted,
     prompt_hash,
-    read_answers,
 )
 from edgekernelbench.agents.prompts import estimate_tokens, first_prompt, guide, prompt_version
 from edgekernelbench.agents.registry import make_agent
@@ -241,17 +241,17 @@ CHAT = {"choices": [{"message": {"content": "b"}, "finish_reason": "length"}]}
 PARTS = {"content": [{"type": "text", "text": "c"}], "stop_reason": "end_turn"}
 
 
-def test_stored_answers_are_given_in_their_order(tmp_path: Path):
+def test_stored_answers_are_given_to_attempts_in_their_order(tmp_path: Path):
     key = prompt_hash(MESSAGES)
     lines = [
         {"prompt_hash": key, "text": "a", "tokens": 3},
-        {"custom_id": f"{key}-1", "response": {"body": {**CHAT, "usage": {"prompt_tokens": 2}}}},
+        {"custom_id": key, "response": {"body": {**CHAT, "usage": {"prompt_tokens": 2}}}},
         {"custom_id": key, "result": {"message": {**PARTS, "usage": {"output_tokens": 4}}}},
     ]
     path = tmp_path / "answers.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
     model = read_answers(path)
-    replies = [model.ask(MESSAGES) for _ in range(4)]
+    replies = [model.ask(MESSAGES, epoch) for epoch in range(4)]
     assert [r.text for r in replies] == ["a", "b", "c", "c"]
     assert [r.tokens for r in replies] == [3, 2, 4, 4]
     assert [r.cut for r in replies] == [False, True, False, False]

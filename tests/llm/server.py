@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,16 +12,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Question = list[dict[str, Any]]
+Message = dict[str, Any]
 Fault = str
 """``429``, ``500``, ``drop``, ``garbage``, ``slow``; empty for an answer."""
 
 
 class Server:
     """What the server does and saw. ``fault`` is asked before ``answer``, with the number of
-    requests about the same task before it."""
+    requests about the same task before it. ``converse``, in place of both, answers whole requests
+    with whole messages."""
 
     def __init__(self, answer: Callable[[str], str], fault: Callable[[str, int], Fault]) -> None:
         self.answer = answer
+        self.converse: Callable[[dict[str, Any]], Message] | None = None
         self.fault = fault
         self.asked: dict[str, int] = {}
         self.url = ""
@@ -56,6 +60,9 @@ def serving(
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if server.converse is not None:
+                self._send(200, json.dumps(completion(server.converse(body))))
+                return
             fault, text = server.turn(body["messages"])
             if fault == "drop":
                 self.close_connection = True
@@ -65,7 +72,7 @@ def serving(
                 self._send(200, "<html>this is no JSON")
             else:
                 time.sleep(30 if fault == "slow" else 0)
-                self._send(200, json.dumps(completion(text)))
+                self._send(200, json.dumps(completion(says(text))))
 
         def _send(self, status: int, text: str) -> None:
             data = text.encode()
@@ -86,18 +93,24 @@ def serving(
         http.server_close()
 
 
-def completion(text: str) -> dict[str, Any]:
+def says(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def calls(name: str, **arguments: Any) -> Message:
+    """A message that calls one tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"id": f"call_{secrets.token_hex(4)}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def completion(message: Message) -> dict[str, Any]:
+    reason = "tool_calls" if message.get("tool_calls") else "stop"
     return {
         "id": "one",
         "object": "chat.completion",
         "created": 0,
         "model": "scripted",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": text},
-                "finish_reason": "stop",
-            }
-        ],
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
     }

@@ -275,9 +275,7 @@ def test_a_tile_of_each_thread_on_pocl(pocl) -> None:
 @pytest.mark.parametrize(
     ("schedule", "memory", "code", "marked"),
     [
-        ("loops acc (i, j by 8, k, vectorize j)", "", "E450", "vectorize j"),
-        ("loops acc (parallel i, j, k) place Y in acc.i", "", "E450", "place Y in acc.i"),
-        ("", "cache X in acc.i", "E450", "cache X in acc.i"),
+        ("loops acc (i, j, vectorize k)", "", "E450", "vectorize k"),
         ("", "prefetch X in acc.k ahead 2", "E450", "prefetch X in acc.k ahead 2"),
     ],
 )

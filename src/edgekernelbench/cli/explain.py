@@ -135,10 +135,9 @@ def _print_interaction(result: Interaction) -> None:
         return
     calls = f"with one empty call instead of {len(result.units)}"
     out.print(f"sum of stages  {microseconds(result.sum_us)}, {calls}")
-    says = "gain" if result.gain >= 1 else "lose"
     out.print(
         f"sum / whole    {result.gain:.2f}  [{result.spread[0]:.2f} .. {result.spread[1]:.2f}]: "
-        f"decisions across stages {says}",
+        f"{result.verdict}",
         markup=False,
     )
 
@@ -155,7 +154,8 @@ def _print(result: Explanation, code: DeviceCode) -> None:
             level.name, quantity(level.capacity, "B"), quantity(level.bytes, "B"), f"{times:.1f}"
         )
     out.print(table)
-    out.print(f"operations      {quantity(result.flops, 'op')}")
+    arithmetic = quantity(result.flops, "op")
+    out.print(f"operations      {arithmetic}; comparisons and selections not counted")
     if result.instructions:
         out.print(f"dot products    {', '.join(result.instructions)}")
     out.print(f"in and out      {quantity(result.io_bytes, 'B')}")
@@ -165,10 +165,13 @@ def _print(result: Explanation, code: DeviceCode) -> None:
     for line in code.lines():
         out.print(line, markup=False, soft_wrap=True)
     out.print(f"intensity       {result.operations_per_byte:.2f} operations a byte in and out")
-    if result.least_compute_us is None or result.least_memory_us is None:
-        out.print("roofline        peaks not measured yet: run `ekb devices probe`")
-        return
-    out.print(
-        f"roofline        at least {microseconds(result.least_compute_us)} of arithmetic, "
-        f"{microseconds(result.least_memory_us)} of memory traffic: {result.bound}-bound"
-    )
+    out.print(f"roofline        {_roofline(result)}", markup=False, soft_wrap=True)
+
+
+def _roofline(result: Explanation) -> str:
+    parts = {"arithmetic": result.least_compute_us, "memory traffic": result.least_memory_us}
+    known = [f"{microseconds(us)} of {name}" for name, us in parts.items() if us is not None]
+    least = f"at least {', '.join(known)}" if known else ""
+    if result.unmeasured:
+        return "; ".join(text for text in (least, result.unmeasured) if text)
+    return f"{least}: {result.bound}-bound"

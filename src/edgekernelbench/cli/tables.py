@@ -44,16 +44,16 @@ def baseline_order(names: Any) -> list[str]:
 
 
 def score_tables(result: dict[str, Any]) -> Iterator[Table]:
-    """Headline, one row a baseline; then one row a level and a family."""
+    """Headline, one row a baseline; then one row a level, a family, a domain and a backend."""
     yield _headline(result)
-    for key, title in (("by_level", "level"), ("by_family", "family")):
+    for title in ("level", "family", "domain", "backend"):
         table = _table(f"by {title}")
         table.add_column(title)
         table.add_column("Correct@1")
         table.add_column("Fast@1.0 best")
         table.add_column("geomean best", justify="right")
         table.add_column("geomean tvm", justify="right")
-        for name, group in result[key].items():
+        for name, group in result[f"by_{title}"].items():
             table.add_row(
                 escape(name),
                 share(group["correct_at"]["1"]),

@@ -9,6 +9,7 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.model import GenerateConfig
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.llm.coding import ready_line
 from edgekernelbench.llm.provider import one_line, ready_model
 from edgekernelbench.llm.tasks import Hosted, kernel_task
 from edgekernelbench.records.schema import Record
@@ -40,9 +41,11 @@ def run_with_model(order: Order, asking: Asking, observer: Observer | None = Non
     Inspect's log goes to the folder ``inspect`` in the run's.
 
     Raises:
-        UsageError: the model cannot be had; see `runs.run.run`; or the evaluation broke.
+        UsageError: the model, or a coding agent's command line, cannot be had; see `runs.run.run`;
+            or the evaluation broke.
     """
     config = GenerateConfig(max_retries=asking.max_retries, attempt_timeout=asking.timeout)
+    ready_line(order)
     model = ready_model(asking.model, asking.base_url, config)
     hosted = Hosted(order, observer)
     try:

@@ -79,6 +79,18 @@ class Seq:
     body: tuple[Stmt, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Region(Seq):
+    """What each thread of a block does by itself, on the way to a finished module: barriers are
+    then placed between regions, and these become plain sequences.
+
+    Attributes:
+        stage: what it computes. Regions of one stage never write the same element.
+    """
+
+    stage: str = ""
+
+
 Mode = Literal["host", "block", "blocks", "threads", "serial"]
 """How a ``seq`` or ``each`` loop runs on a GPU.
 

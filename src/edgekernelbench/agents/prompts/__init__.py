@@ -57,10 +57,11 @@ def guide() -> str:
 
 
 @cache
-def prompt_version() -> str:
-    """Short hash of the guide and of all templates: records of different prompts differ in it."""
+def prompt_version(templates: tuple[str, ...] = _TEMPLATES) -> str:
+    """Short hash of the guide and of the templates that an agent uses: records of different prompts
+    differ in it."""
     folder = resources.files("edgekernelbench.agents.prompts")
-    texts = [guide(), *((folder / name).read_text(encoding="utf-8") for name in _TEMPLATES)]
+    texts = [guide(), *((folder / name).read_text(encoding="utf-8") for name in templates)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
@@ -75,7 +76,7 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
     values = {
         "statement": task.workload.statement(),
         "target": target_facts(target),
-        "baselines": _BASELINES[target.backend],
+        "baselines": BASELINES[target.backend],
         "budget": "" if budget is None else budget_text(budget),
         "section": target.section_names[1],
     }
@@ -87,7 +88,7 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
     return (Message("system", system), Message("user", text))
 
 
-_BASELINES = {
+BASELINES = {
     "llvm": "the compiler under default rules, its tuned schedules, and ONNX Runtime, all with the "
     "same threads",
     "cuda": "the compiler under its GPU rules, and PyTorch with its vendor's libraries",

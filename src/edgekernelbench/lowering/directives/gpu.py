@@ -8,17 +8,12 @@ from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.lowering import rules
 
 _LINES: dict[type, str] = {
-    surface.PlaceLine: "place",
-    surface.CacheLine: "cache",
     surface.PrefetchLine: "prefetch",
     surface.WaveLine: "wave",
 }
 _WAYS = {
-    "place": "leave the stage unplaced: it becomes a kernel of its own, or `inline` it",
-    "cache": "drop the line: reads go to the tensor itself",
     "prefetch": "drop the line: while a thread waits for memory, others run",
     "wave": "drop the line: the rules run the recurrence in one block of threads",
-    "vectorize": "write `unroll` for a short loop, or drop `vectorize`",
     "scatter": "drop the `loops` line: the rules choose a scatter where it pays",
     "dot4": "drop `dot4`: the products are added one by one",
 }

@@ -14,22 +14,21 @@ from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.gpu.device import device_of, grid, kernel, strided
 from edgekernelbench.lowering.gpu.modes import chain, count_of, results, widest
 from edgekernelbench.lowering.gpu.spread import power_of_two
-from edgekernelbench.lowering.nest import Barrier, LetValue, Stmt
+from edgekernelbench.lowering.gpu.team import Team
+from edgekernelbench.lowering.nest import LetValue, Stmt
+from edgekernelbench.lowering.plan import extents_of
 
 
 class DeviceBody(BodyEmitter):
-    """Emits the nodes of a program. In a kernel, a barrier follows every stage of a block."""
+    """Emits the nodes of a program."""
 
     def nodes(self, nodes: tuple[Node, ...]) -> list[Stmt]:
         out: list[Stmt] = []
-        level = device_of(self.ctx).level
         for node in body_order(nodes, self.tree):
             if isinstance(node, Stage):
                 out.append(seq(self.stages.root(node.name)))
             else:
                 out += self._loop(node)
-            if level == "block":
-                out.append(Barrier())
         return out
 
     def _loop(self, loop: Loop) -> list[Stmt]:
@@ -67,5 +66,10 @@ class DeviceBody(BodyEmitter):
     def _threads(self, body: tuple[Node, ...], most: int) -> int:
         """Threads that find something to do in a body."""
         gpu = device_of(self.ctx).gpu
+        plans = [self.ctx.plan.stages[stage.name] for _, stage in core.stages(body)]
+        teams = [Team.of(plan, extents_of(plan.stage)) for plan in plans]
+        stated = [team.total for team in teams if team is not None]
+        if stated:
+            return min(max(stated), gpu.max_threads)
         wanted = max(results(body), widest(body) // gpu.warp)
         return power_of_two(2 * wanted - 1, gpu.warp, min(most, gpu.max_threads))
