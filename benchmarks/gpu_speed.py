@@ -4,8 +4,9 @@
     .venv/bin/python benchmarks/gpu_speed.py runs/gpu-speed.jsonl --table
 
 Takes a square f32 product of 1024, under the default rules and in tiles, then the gallery's kernels
-and the canonical programs of their workloads. Kernel and baselines are timed in turns. Work that the file already
-holds is skipped, so a run that was stopped goes on. Measure with nothing else on the device.
+and the canonical programs of their workloads. Kernel and baselines are timed in turns. Work that the
+file already holds is skipped, so a run that was stopped goes on. Measure with nothing else on the
+device.
 """
 
 from __future__ import annotations
