@@ -3,10 +3,10 @@
     .venv/bin/python benchmarks/gpu_speed.py runs/gpu-speed.jsonl --target cuda --minutes 30
     .venv/bin/python benchmarks/gpu_speed.py runs/gpu-speed.jsonl --table
 
-Takes a square f32 product of 1024, under the default rules and in tiles, then the gallery's kernels
-and the canonical programs of their workloads. Kernel and baselines are timed in turns. Work that the
-file already holds is skipped, so a run that was stopped goes on. Measure with nothing else on the
-device.
+Takes a square f32 product of 1024, under the default rules and in tiles, then the kernels of the
+gallery and the canonical programs of their workloads. Kernel and baselines are timed in turns. Work
+that the file already holds is skipped, so a run that was stopped goes on. Measure with nothing else
+on the device.
 """
 
 from __future__ import annotations
