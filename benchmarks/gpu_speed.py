@@ -3,10 +3,10 @@
     .venv/bin/python benchmarks/gpu_speed.py runs/gpu-speed.jsonl --target cuda --minutes 30
     .venv/bin/python benchmarks/gpu_speed.py runs/gpu-speed.jsonl --table
 
-Takes a square f32 product of 1024, under the default rules and in tiles, then the kernels of the
-gallery and the canonical programs of their workloads. Kernel and baselines are timed in turns. Work
-that the file already holds is skipped, so a run that was stopped goes on. Measure with nothing else
-on the device.
+Takes a square f32 product of 1024, under the default rules and in tiles, then the gallery's kernels
+with layers for GPUs and the canonical programs of all its workloads. Kernel and baselines are timed
+in turns. Work that the file already holds is skipped, so a run that was stopped goes on. Measure
+with nothing else on the device.
 """
 
 from __future__ import annotations
@@ -78,8 +78,18 @@ def entries(options: argparse.Namespace) -> Iterator[tuple[str, str, Any, str]]:
     for tile in TILES:
         yield f"matmul 1024, {' x '.join(map(str, tile))}", "tiles", square, tiled(square, tile)
     for name, example in load_gallery().items():
-        yield name, "gallery", example.workload, example.kernel
+        if for_gpus(example.kernel):
+            yield name, "gallery", example.workload, example.kernel
         yield name, "canonical", example.workload, example.workload.canonical()
+
+
+def for_gpus(text: str) -> bool:
+    """Whether a kernel has a layer for GPUs; without one it runs under the default rules."""
+    from edgekernelbench.ir.parse import parse
+
+    kernel = parse(text).kernel
+    layers = () if kernel is None else (*kernel.schedules, *kernel.memories)
+    return any(layer.target not in ("cpu", "llvm") for layer in layers)
 
 
 def measure(options: argparse.Namespace, rows: list[Row]) -> None:

@@ -159,3 +159,9 @@ def test_tiled_products_fit_the_task(tile: tuple[int, ...]) -> None:
     square = load_suite().workloads["matmul_nt__01"].resized(M=1024, N=1024, K=1024)
     checked = static_check(gpu_speed.tiled(square, tile), square, cuda_target("sm_90"))
     assert checked.ok, checked.diagnostics
+
+
+def test_only_kernels_with_a_layer_for_gpus_are_measured_apart() -> None:
+    square = load_suite().workloads["matmul_nt__01"]
+    assert gpu_speed.for_gpus(gpu_speed.tiled(square, gpu_speed.TILES[0]))
+    assert not gpu_speed.for_gpus(square.canonical())
