@@ -149,3 +149,19 @@ def test_without_a_sanitizer_it_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     words = [sys.executable, "benchmarks/sanitize.py", str(tmp_path / "rows.jsonl")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "compute-sanitizer is missing" in done.stdout
+
+
+@pytest.mark.parametrize("tile", gpu_speed.TILES)
+def test_tiled_products_fit_the_task(tile: tuple[int, ...]) -> None:
+    from edgekernelbench.evaluator.static import static_check
+    from edgekernelbench.targets.gpus import cuda_target
+
+    square = load_suite().workloads["matmul_nt__01"].resized(M=1024, N=1024, K=1024)
+    checked = static_check(gpu_speed.tiled(square, tile), square, cuda_target("sm_90"))
+    assert checked.ok, checked.diagnostics
+
+
+def test_only_kernels_with_a_layer_for_gpus_are_measured_apart() -> None:
+    square = load_suite().workloads["matmul_nt__01"]
+    assert gpu_speed.for_gpus(gpu_speed.tiled(square, gpu_speed.TILES[0]))
+    assert not gpu_speed.for_gpus(square.canonical())

@@ -99,9 +99,16 @@ BASELINES = {
 def target_facts(target: Target) -> str:
     """What an author should know of a device, on one line."""
     caches = ", ".join(f"{size / 1024:,.0f} KiB" for size in target.cache_bytes)
+    name = f"{target.description or target.name} ({target.backend})"
+    if target.gpu is not None:
+        gpu = target.gpu
+        return (
+            f"{name}, {gpu.units} multiprocessors, up to {gpu.max_threads} threads a block in "
+            f"groups of {gpu.warp}, {gpu.shared_bytes >> 10} KiB of shared memory a block"
+            + (f", last-level cache {caches}" if caches else "")
+        )
     return (
-        f"{target.description or target.name} ({target.backend}), {target.threads} threads, "
-        f"{target.vector_bits}-bit vectors, data caches {caches}"
+        f"{name}, {target.threads} threads, {target.vector_bits}-bit vectors, data caches {caches}"
     )
 
 
