@@ -86,9 +86,12 @@ class Region(Seq):
 
     Attributes:
         stage: what it computes. Regions of one stage never write the same element.
+        ahead: double buffers of which it touches the half for the next iteration of the loop
+            around it.
     """
 
     stage: str = ""
+    ahead: frozenset[str] = frozenset()
 
 
 Mode = Literal["host", "block", "blocks", "threads", "serial"]
