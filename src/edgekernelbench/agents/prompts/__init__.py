@@ -70,7 +70,7 @@ def _page(name: str) -> str:
 
 @cache
 def prompt_version(templates: tuple[str, ...] = _TEMPLATES) -> str:
-    """Short hash of the guides and of an agent's templates: records of other prompts differ in it."""
+    """Short hash of the guides and of an agent's templates; records of other prompts differ."""
     folder = resources.files("edgekernelbench.agents.prompts")
     texts = [
         guide(),
