@@ -25,6 +25,7 @@ from edgekernelbench.evaluator.model import BaselineResult, Evaluation, Evaluati
 from edgekernelbench.records.schema import Spent
 from edgekernelbench.suite import load_suite
 from edgekernelbench.suite.gallery import load_gallery
+from edgekernelbench.targets.gpus import cuda_target
 from edgekernelbench.targets.model import Target
 from tests.factories import baseline, correct, performance
 
@@ -111,6 +112,13 @@ def test_every_first_prompt_of_level_1_is_short_and_complete():
         assert guide() in system.text
         assert workload.header() in user.text
         assert "Tolerance" in user.text and "a CPU" in user.text and "8 evaluations" in user.text
+
+
+def test_authors_for_a_gpu_are_told_of_blocks_and_shared_memory():
+    workload = load_suite().workloads["relu__01"]
+    _, user = first_prompt(Task(workload, cuda_target("sm_87")))
+    assert "8 multiprocessors" in user.text and "48 KiB of shared memory" in user.text
+    assert "PyTorch" in user.text and "-bit vectors" not in user.text
 
 
 def test_prompts_show_one_expert_kernel_of_another_pattern():

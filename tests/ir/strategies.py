@@ -6,6 +6,8 @@ places where they hurt most.
 
 from __future__ import annotations
 
+from typing import get_args
+
 from hypothesis import strategies as st
 
 from edgekernelbench.ir import surface as s
@@ -14,7 +16,7 @@ from edgekernelbench.ir.words import RESERVED
 
 _SOFT = [
     *("table", "kernel", "memory", "layout", "place", "loops", "in", "by", "const", "compute"),
-    *("cache", "prefetch", "ahead", "option"),
+    *("cache", "prefetch", "ahead", "option", "scatter", "block", "thread"),
 ]
 _PLAIN = ["x", "y", "acc", "i", "j", "k0", "N", "_t", "sum", "max", "inf", "e1", "f", "Yv"]
 
@@ -105,7 +107,7 @@ templates = st.builds(s.TemplateStmt, names, _params, _some(names, 1), _some(sta
 # ---------------------------------------------------------------- schedule and memory
 _pieces = st.builds(
     s.Piece,
-    st.none() | st.sampled_from(["parallel", "vectorize", "unroll", "scatter", "dot4"]),
+    st.none() | st.sampled_from(get_args(s.Annotation)),
     names,
     st.none() | _holed,
     st.none() | names,

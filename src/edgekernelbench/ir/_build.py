@@ -7,13 +7,15 @@ stack. All tokens are kept as children: the first and the last child give the no
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from lark import Token
 
 from edgekernelbench.ir import surface as s
 from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
+
+_ANNOTATIONS = tuple(word.upper() for word in get_args(s.Annotation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ class Builder:
         return s.Ref("".join(map(str, c)), _span(c))
 
     def piece(self, c: Children) -> s.Piece:
-        annotation = _token(c, "PARALLEL", "VECTORIZE", "UNROLL", "SCATTER", "DOT4")
+        annotation = _token(c, *_ANNOTATIONS)
         names = list(map(str, _names(c)))
         label = names[0] if len(names) == 2 else None
         step = c[-1] if not isinstance(c[-1], Token) else None

@@ -22,7 +22,8 @@ from edgekernelbench.ir.words import DTYPES, RESERVED
 if TYPE_CHECKING:
     from lark import Lark
 
-_BEFORE_NAME = frozenset({"kernel", "table", "combiner", "scatter"})
+_PIECES = frozenset({"scatter", "block", "thread"})
+_BEFORE_NAME = frozenset({"kernel", "table", "combiner"}) | _PIECES
 _KINDS = {"int": "INT", "float": "FLOAT", "end": "$END"}
 
 
@@ -59,12 +60,7 @@ def _terminals() -> dict[str, str]:
     """Terminal of each fixed spelling, keywords and signs alike."""
     from lark.lexer import PatternStr
 
-    out = dict.fromkeys(DTYPES, "DTYPE") | {
-        "kernel": "KERNEL",
-        "table": "TABLE",
-        "combiner": "COMBINER",
-        "scatter": "SCATTER",
-    }
+    out = dict.fromkeys(DTYPES, "DTYPE") | {word: word.upper() for word in _BEFORE_NAME}
     for terminal in _lark().terminals:
         if isinstance(terminal.pattern, PatternStr):
             out[terminal.pattern.value] = terminal.name
@@ -164,7 +160,7 @@ class Automaton:
         after = self._tokens[index + 1]
         if token.text in _BEFORE_NAME and after.kind != "word":
             return "NAME"
-        if token.text == "scatter" and self._is_step(index + 1):  # an axis of that name
+        if token.text in _PIECES and self._is_step(index + 1):  # an axis of that name
             return "NAME"
         return keyword if keyword in self._table.actions[self._states[-1]] else "NAME"
 

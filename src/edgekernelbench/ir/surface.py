@@ -278,7 +278,7 @@ Stmt = (
 
 
 # ---------------------------------------------------------------- schedule and memory layers
-Annotation = Literal["parallel", "vectorize", "unroll", "scatter", "dot4"]
+Annotation = Literal["parallel", "block", "thread", "vectorize", "unroll", "scatter", "dot4"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,23 @@ from dataclasses import dataclass, field, replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Program, Tensor, Var
-from edgekernelbench.ir.diagnostics import Diagnostic, Report
+from edgekernelbench.ir.diagnostics import Diagnostic, Report, Span
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
-from edgekernelbench.lowering.directives.caches import TensorNames, cached_pairs, resolve_caches
-from edgekernelbench.lowering.directives.gpu import refuse_on_gpu
+from edgekernelbench.lowering.directives.caches import (
+    TensorNames,
+    cached_pairs,
+    resolve_caches,
+    without_refused,
+)
+from edgekernelbench.lowering.directives.gpu import check_doubled, read_doubled, refuse_on_gpu
 from edgekernelbench.lowering.directives.options import resolve_options
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
-from edgekernelbench.lowering.directives.prefetches import read_prefetches, resolve_prefetches
+from edgekernelbench.lowering.directives.prefetches import (
+    Wish,
+    read_prefetches,
+    resolve_prefetches,
+)
 from edgekernelbench.lowering.directives.resolve import (
     ScheduleLines,
     read_schedule,
@@ -38,6 +47,7 @@ from edgekernelbench.lowering.directives.resolve import (
     resolve_nests,
     select_layers,
 )
+from edgekernelbench.lowering.directives.threads import check_levels
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.directives.waves import check_waves, resolve_waves
 from edgekernelbench.lowering.dots.bias import fit_products, operand_names
@@ -113,6 +123,7 @@ class _Lowering:
     report: Report
     options: Options = Options()
     waves: Mapping[Var, Wave] = field(default_factory=dict)
+    doubled: Mapping[str, Span] = field(default_factory=dict)
 
     def run(self, program: Program) -> Module | None:
         try:
@@ -133,6 +144,7 @@ class _Lowering:
             lanes = native_lanes(self.target)
             program = materialise_pads(program, names, cached_pairs(memory), lanes)
         caches = resolve_caches(memory, program, names, self.report)
+        schedule, memory = without_refused(caches, schedule, memory)
         program = caches.program
         graph = build_graph(program)
         layouts = resolve_layouts(memory, program, graph, numbers, names, self.report)
@@ -142,7 +154,11 @@ class _Lowering:
         graph = build_graph(program)
         known = TensorNames(program, graph, self.report)
         packed = {n for n in inputs if f"{n}.packed" in layouts}
-        wishes = read_prefetches(memory, known, packed, numbers, self.report)
+        wishes: tuple[Wish, ...] = ()
+        if self.target.gpu is None:
+            wishes = read_prefetches(memory, known, packed, numbers, self.report)
+        else:
+            self.doubled = read_doubled(memory, caches, numbers, self.report)
         lines = read_schedule(schedule, program, graph, self.report, caches.places, wishes)
         self.waves = resolve_waves(lines.waves, program, graph, numbers, self.report)
         program, rows = fit_products(program, lines.loops, lines.places, self.target, names)
@@ -187,18 +203,19 @@ class _Lowering:
         numbers: Numbers,
     ) -> Plan | None:
         graph = build_graph(program)
-        nests = resolve_nests(lines, graph, numbers, self.report, self.options)
+        gpu = self.target.gpu
+        nests = resolve_nests(lines, graph, numbers, self.report, self.options, gpu)
         places = [p for p in lines.places.values() if p.stage in graph.places]
-        placed = {p.stage for p in places}
-        modes = loop_modes(program.body) if self.target.gpu is not None else {}
-        levels = stage_levels(graph, modes) if self.target.gpu is not None else None
+        placed = {p.stage: (p.target, p.loop) for p in places if p.target in graph.places}
+        modes = loop_modes(program.body, stated=nests) if gpu is not None else {}
+        levels = stage_levels(graph, modes) if gpu is not None else None
         stages = plan_stages(graph, nests, placed, lines.targets, self.target, levels)
         broken = lines.loops.keys() - nests.keys()
         attach = resolve_loops(places, stages, broken, graph, self.report)
         here = {loop.var for place in graph.places.values() for loop in place.loops}
         waves = {var: wave for var, wave in self.waves.items() if var in here}
         parallel = frozenset[Var]()
-        if self.target.gpu is None:
+        if gpu is None:
             parallel = parallel_loops(graph, stages, self.target, waves)
         mine = {name: layout for name, layout in layouts.items() if name in graph.places}
         plan = Plan(graph, stages, attach, mine, parallel, modes, caches=lines.caches, waves=waves)
@@ -206,6 +223,10 @@ class _Lowering:
         ahead = resolve_prefetches(lines.wishes, plan, broken, self.report)
         plan = replace(plan, ahead=ahead)
         check_waves(plan, self.report)
+        if gpu is not None:
+            plan = replace(plan, doubled=frozenset(self.doubled))
+            check_levels(plan, levels or {}, lines.spans, self.report)
+            check_doubled(plan, levels or {}, self.doubled, self.report)
         if not self.report.has_errors:
             PlaceChecker(plan, lines.spans, self.report).run()
         return plan
@@ -249,7 +270,8 @@ class _Lowering:
             emitter = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given))
         else:
             ctx.device = Device(self.target.gpu)
-            emitter = DeviceBody(ctx, tree, plan_device_buffers(plan, tree, given))
+            room = self.target.gpu.shared_bytes // 2  # the rest is for tiles
+            emitter = DeviceBody(ctx, tree, plan_device_buffers(plan, tree, given, room))
         body = emitter.run(program.body)
         for problem in ctx.problems.values():
             span = problem.span or lines.spans.get(problem.stage)

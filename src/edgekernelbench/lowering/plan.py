@@ -94,11 +94,13 @@ class Nest:
     Attributes:
         lands: the axis that has no loop, because elements land along it.
         depth: how many loops are outside the point where they do.
+        cooperative: the threads of a block, however many, share the terms of each result.
     """
 
     pieces: tuple[Piece, ...]
     lands: Var | None = None
     depth: int = 0
+    cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class StagePlan:
             ``eager_more`` the further components of its elements.
         merge: the nest over the results of a reduction that is split over threads.
         dot: the reduction axis of which four values at a time are one dot product.
+        cooperative: the threads of a block, however many, share the terms of each result.
     """
 
     stage: Stage
@@ -126,6 +129,7 @@ class StagePlan:
     scatter: Scatter | None = None
     merge: tuple[Piece, ...] = ()
     dot: Var | None = None
+    cooperative: bool = False
 
     @property
     def exprs(self) -> list[Expr]:
@@ -140,11 +144,6 @@ class StagePlan:
         return next((p for p in self.pieces if p.reduction and p.kind in kinds), None)
 
     @property
-    def cooperative(self) -> bool:
-        """Whether the threads of a block share the terms of a reduction."""
-        return any(p.reduction and p.kind == "thread" for p in self.pieces)
-
-    @property
     def first_reduction(self) -> int:
         """Number of pieces outside the reduction loops (all, when there are none).
 
@@ -155,7 +154,15 @@ class StagePlan:
         threads = [k for k, p in enumerate(self.pieces) if p.kind in ("parallel", "block")]
         none = len(self.pieces) if self.split is None else threads[-1] + 1  # chunks of one element
         inner = (k for k, p in enumerate(self.pieces) if p.reduction and k not in threads)
-        return min(next(inner, none), self.first_shared)
+        return min(next(inner, none), self.first_shared, self._first_sharing)
+
+    @property
+    def _first_sharing(self) -> int:
+        """Number of the first loop of threads that add up terms of one result together: the block
+        brings their results together, not one of them."""
+        threads = [k for k, p in enumerate(self.pieces) if p.kind == "thread"]
+        sharing = not self.cooperative and any(self.pieces[k].reduction for k in threads)
+        return threads[0] if sharing else len(self.pieces)
 
     @property
     def first_shared(self) -> int:
@@ -221,6 +228,7 @@ class Plan:
         caches: copies that serve one stage, with the stage's name.
         ahead: what is prefetched in the loops of a stage.
         waves: pairs of loops that run by diagonals, by the index of the outer one.
+        doubled: copies of which blocks of a GPU fetch the next while they use one.
     """
 
     graph: Graph
@@ -233,6 +241,7 @@ class Plan:
     caches: Mapping[str, str] = field(default_factory=dict)
     ahead: Mapping[str, tuple[Ahead, ...]] = field(default_factory=dict)
     waves: Mapping[Var, Wave] = field(default_factory=dict)
+    doubled: frozenset[str] = frozenset()
 
     def wave_around(self, name: str) -> Wave | None:
         """The wave that a stage stands in the body of."""

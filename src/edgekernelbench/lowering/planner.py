@@ -18,13 +18,9 @@ from edgekernelbench.lowering.defaults import (
 )
 from edgekernelbench.lowering.expr.linear import Ranges, int_const
 from edgekernelbench.lowering.expr.rewrite import free_vars
-from edgekernelbench.lowering.gpu.defaults import (
-    device_merge_pieces,
-    device_pieces,
-    device_scatter_nest,
-    is_small_search,
-)
+from edgekernelbench.lowering.gpu.defaults import device_merge_pieces
 from edgekernelbench.lowering.gpu.device import Level
+from edgekernelbench.lowering.gpu.nests import DeviceNests
 from edgekernelbench.lowering.graph import Graph, Place, axis_ranges
 from edgekernelbench.lowering.passes.scatter import conjuncts, find_scatter, scatters
 from edgekernelbench.lowering.passes.total import total
@@ -44,7 +40,7 @@ from edgekernelbench.targets.model import Target
 def plan_stages(
     graph: Graph,
     given: Mapping[str, Nest],
-    placed: Collection[str],
+    placed: Mapping[str, tuple[str, str]],
     targets: Collection[str],
     target: Target,
     levels: Mapping[str, Level] | None = None,
@@ -52,18 +48,21 @@ def plan_stages(
     """The nests of all stages: those given, and the default rules for the others.
 
     Args:
-        placed: stages computed inside others' loops.
+        placed: stages computed inside others' loops, with those and the loops' names.
         targets: stages that others are placed in.
-        levels: where each stage runs on a GPU.
+        levels: where each stage runs on a GPU, if it is not placed.
     """
     given = given_to_all(graph, given)
+    if levels is not None:
+        nests = DeviceNests(graph, given, placed, targets, target, levels)
+        chosen = {name: nests.of(name) for name in graph.places}
+        plans = {name: stage_plan(graph.places[name], nest) for name, nest in chosen.items()}
+        return {name: _with_merge(plan, target) for name, plan in plans.items()}
     whole = set(graph.places) - set(placed) - set(targets)
     stages: dict[str, StagePlan] = {}
     for name, place in graph.places.items():
         nest = given.get(name)
-        if nest is None and levels is not None:
-            nest = _on_device(place.stage, levels[name], name in whole, target)
-        elif nest is None:
+        if nest is None:
             scatter = find_scatter(place.stage) if name in whole else None
             if scatter is not None:
                 nest = scatter_nest(place.stage, scatter)
@@ -72,15 +71,6 @@ def plan_stages(
                 nest = Nest(default_pieces(place.stage, target, situation))
         stages[name] = _with_merge(stage_plan(place, nest), target)
     return stages
-
-
-def _on_device(stage: core.Stage, level: Level, whole: bool, target: Target) -> Nest:
-    """The default nest of a stage on a GPU."""
-    assert target.gpu is not None
-    scatter = find_scatter(stage) if whole and not is_small_search(stage) else None
-    if scatter is not None:
-        return device_scatter_nest(stage, scatter, level)
-    return Nest(device_pieces(stage, level, target.gpu))
 
 
 def _with_merge(plan: StagePlan, target: Target) -> StagePlan:
@@ -153,6 +143,7 @@ def stage_plan(place: Place, nest: Nest) -> StagePlan:
         eager_where=where,
         scatter=scatter,
         dot=dot,
+        cooperative=nest.cooperative,
     )
 
 

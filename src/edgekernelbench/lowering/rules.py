@@ -91,10 +91,23 @@ OPTION = Rule("E440", "`option` names an option of the backend once, with one of
 OPTION_SECTION = Rule("E441", "options stand in the section of one backend, not of a class of them")
 
 # ---- GPUs
-ON_GPU = Rule(
-    "E450", "on a GPU, loops are `parallel`, `unroll` or plain, and stages are not placed"
-)
+ON_GPU = Rule("E450", "a nest of a GPU says what blocks, threads and loops of a thread do")
 THREAD_TILE = Rule("E451", "what a thread of a GPU keeps of a stage takes at most 4096 bytes")
+
+GPU_LOOPS = Rule(
+    "E452",
+    "`block` loops are the outermost ones of a nest that is not placed, `thread` loops are shared "
+    "by the threads of a block; `parallel` goes with neither",
+)
+ON_CPU = Rule("E453", "`block` and `thread` are loops of a GPU")
+TEAM = Rule(
+    "E454", "threads that keep results over loops of the block are all there at the same time"
+)
+AHEAD_COPY = Rule(
+    "E455", "on a GPU, `prefetch T in S.k0 ahead 1` fetches the next tile of `cache T in S.k0`"
+)
+THREADS = Rule("E630", "a block has at most as many threads as the target runs together")
+SHARED_BYTES = Rule("E631", "what a block shares fits the shared memory of the target")
 
 # ---- memory
 UNKNOWN_TENSOR = Rule("E510", "`layout` names an input or a stage")

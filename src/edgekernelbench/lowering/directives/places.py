@@ -114,9 +114,11 @@ def _find_loop(place: Placement, target: StagePlan, report: Report) -> int | Non
         help = [f"place it in `{place.target}.{outer}`"] if outer else []
         report.error(rules.NO_TARGET, message, place.span, help)
         return None
-    last = max((k for k, p in enumerate(target.pieces) if p.kind == "parallel"), default=depth)
+    kind = target.pieces[0].kind
+    fused = [k for k, p in enumerate(target.pieces) if p.kind == kind in ("parallel", "block")]
+    last = max(fused, default=depth)
     if depth < last:
-        message = f"the parallel loops of `{place.target}` run as one: `{place.loop}` is not alone"
+        message = f"the {kind} loops of `{place.target}` run as one: `{place.loop}` is not alone"
         help = [f"place it in `{place.target}.{names[last]}`", f"or mark only `{place.loop}`"]
         report.error(rules.NO_TARGET, message, place.span, help)
         return None

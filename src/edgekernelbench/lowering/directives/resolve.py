@@ -20,7 +20,7 @@ from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.options import Options
 from edgekernelbench.lowering.passes.inline import refusal
 from edgekernelbench.lowering.plan import Layout, Nest
-from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.model import Gpu, Target
 
 
 def select_layers(
@@ -207,7 +207,12 @@ class _Reader:
 
 
 def resolve_nests(
-    lines: ScheduleLines, graph: Graph, numbers: Numbers, report: Report, options: Options
+    lines: ScheduleLines,
+    graph: Graph,
+    numbers: Numbers,
+    report: Report,
+    options: Options,
+    gpu: Gpu | None = None,
 ) -> dict[str, Nest]:
     """The nests of the stages that have a `loops` line."""
     out: dict[str, Nest] = {}
@@ -217,7 +222,7 @@ def resolve_nests(
         stage = graph.stage(name)
         hoisted = tuple(hoisted_names(graph, name))
         placed, limit = name in lines.places, options.unroll_limit
-        resolver = LoopsResolver(stage, numbers, report, placed, hoisted, limit)
+        resolver = LoopsResolver(stage, numbers, report, placed, hoisted, limit, gpu)
         nest = resolver.resolve(line)
         if nest is not None:
             out[name] = nest

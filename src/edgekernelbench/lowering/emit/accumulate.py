@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Tensor, Var
@@ -29,11 +30,39 @@ Address = Callable[[Box, Expr | None], tuple[Tensor, tuple[Expr, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What a thread of a block keeps of one axis of a tile.
+
+    Attributes:
+        digits: of the loops of the axis, outermost first: the range that one cuts, its step, and
+            how many of its iterations the thread has (one, where each thread has another).
+    """
+
+    digits: tuple[tuple[int, int, int], ...]
+
+    @property
+    def size(self) -> int:
+        return prod(count for _, _, count in self.digits)
+
+    def slot(self, offset: Expr) -> Expr:
+        """Where the thread keeps the element that lies ``offset`` behind the first of the tile."""
+        out: Expr = int_const(0)
+        for reach, step, count in self.digits:
+            if count > 1:
+                digit = core.Binary("mod", offset, int_const(reach), DType.S32)
+                digit = core.Binary("fdiv", digit, int_const(step), DType.S32)
+                out = core.Binary("mul", out, int_const(count), DType.S32)
+                out = core.Binary("add", out, digit, DType.S32)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
     """A private accumulator: one element per value of ``axes`` from the entry box on, per lane.
 
     ``value`` holds the running result; ``position`` the index, for argmax and argmin; ``parts``
-    the components that a combiner needs, of which the wanted one is ``value``.
+    the components that a combiner needs, of which the wanted one is ``value``. Of axes in
+    ``shares`` each thread of a block keeps a part; ``simple`` simplifies where that is.
     """
 
     axes: tuple[Var, ...]
@@ -42,6 +71,8 @@ class Tile:
     value: Tensor
     position: Tensor | None
     parts: Parts = field(default_factory=dict)
+    shares: Mapping[Var, Share] = field(default_factory=dict)
+    simple: Callable[[Expr], Expr] = lambda expr: expr
 
     @property
     def buffers(self) -> tuple[Tensor, ...]:
@@ -60,7 +91,9 @@ class Tile:
         out: list[Expr] = []
         for axis in self.axes:
             offset = linear(box[axis].base).minus(linear(self.entry[axis].base))
-            out.append(to_expr(offset))
+            share = self.shares.get(axis)
+            place = to_expr(offset)
+            out.append(place if share is None else self.simple(share.slot(place)))
         if self.lanes > 1:
             out.append(int_const(0) if lane is None else lane)
         return tuple(out)

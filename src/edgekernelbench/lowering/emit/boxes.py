@@ -33,11 +33,15 @@ class Span:
     Attributes:
         of: the axis of an outermost nest whose loops divide it into such spans without gaps or
             overlaps, None when it is no such part.
+        limit: values from here on are not due: the last tile of a block reaches beyond the end.
+        tried: whether a thread's part lies below the limit as a whole was asked, in vain.
     """
 
     base: Expr
     extent: int
     of: Var | None = None
+    limit: int | None = None
+    tried: bool = False
 
     def is_whole(self, size: int) -> bool:
         """Whether it covers 0..size-1."""

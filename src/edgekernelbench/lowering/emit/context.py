@@ -230,17 +230,27 @@ class Context:
             return tensor
         return self.workspace(role, name, dtype, shape)
 
+    def private(self, name: str, dtype: DType, shape: tuple[int, ...], out: list[Stmt]) -> Tensor:
+        """A buffer of each thread of a block, appended to ``out``; meant for registers."""
+        if dtype.bytes * prod(shape) > MAX_LOCAL_BYTES:
+            self._too_private(dtype.bytes * prod(shape))
+        tensor = self.buffer(name, dtype, shape)
+        out.append(Alloc(tensor, "local"))
+        return tensor
+
+    def _too_private(self, taken: int) -> None:
+        stage = self.stages[-1] if self.stages else ""
+        message = f"each thread would keep {taken} bytes of `{stage}`"
+        help = "unroll fewer loops, or move loops outside the reduction"
+        self.refuse(rules.THREAD_TILE, stage, message, help)
+
     def workspace(self, role: str, name: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
         """A buffer of the innermost frame; outside parallel bodies all threads share it.
 
         Inside a kernel there is none to be had: it is refused there.
         """
         if self.device is not None and self.device.level != "host":
-            taken = dtype.bytes * prod(shape)
-            stage = self.stages[-1] if self.stages else ""
-            message = f"each thread would keep {taken} bytes of `{stage}`"
-            help = "unroll fewer loops, or move loops outside the reduction"
-            self.refuse(rules.THREAD_TILE, stage, message, help)
+            self._too_private(dtype.bytes * prod(shape))
         key = (role, name, dtype, shape)
         if key not in self.frames[-1]:
             self.frames[-1][key] = self.buffer(name, dtype, shape)
@@ -273,7 +283,7 @@ def seq(body: list[Stmt]) -> Stmt:
     """The statements as one; nested sequences without allocations or lets are merged."""
     flat: list[Stmt] = []
     for statement in body:
-        if isinstance(statement, Seq) and not any(
+        if type(statement) is Seq and not any(
             isinstance(s, Alloc | LetValue) for s in statement.body
         ):
             flat.extend(statement.body)

@@ -9,8 +9,10 @@ from math import prod
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Reduce, Stage, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.emit.accumulate import (
     Chunk,
+    Share,
     Tile,
     Updater,
     accumulator,
@@ -24,9 +26,11 @@ from edgekernelbench.lowering.emit.dots import DotLanes
 from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
 from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.simd import LaneLoops
-from edgekernelbench.lowering.emit.walk import Hook, Walker, no_cuts
+from edgekernelbench.lowering.emit.walk import Ahead, Hook, Walker, no_cuts
 from edgekernelbench.lowering.emit.widen import widened
 from edgekernelbench.lowering.expr.linear import int_const
+from edgekernelbench.lowering.gpu.merging import Merging
+from edgekernelbench.lowering.gpu.team import Team, iterations
 from edgekernelbench.lowering.nest import Alloc, Stmt, Store
 from edgekernelbench.lowering.plan import Piece, StagePlan, extents_of, own_axes
 
@@ -41,7 +45,13 @@ def is_simd(plan: StagePlan) -> bool:
 def in_registers(plan: StagePlan) -> bool:
     """Whether all spatial loops inside the first reduction loop are unrolled or lanes."""
     inner = plan.pieces[plan.first_reduction :]
-    return all(p.reduction or p.kind in ("unroll", "vectorize") for p in inner)
+    return all(p.reduction or p.kind in ("unroll", "vectorize", "thread") for p in inner)
+
+
+def teamed(plan: StagePlan) -> bool:
+    """Whether the threads of a block run a part of the reduction's loops each."""
+    inner = plan.pieces[plan.first_reduction :]
+    return not plan.cooperative and any(p.kind == "thread" for p in inner)
 
 
 def readable(plan: StagePlan) -> bool:
@@ -53,7 +63,7 @@ def has_tile(plan: StagePlan, box: Box) -> bool:
     """Whether the reduction over ``box`` has a private accumulator."""
     assert plan.reduce is not None
     special = plan.reduce.op in ("argmax", "argmin", "combine") or is_simd(plan)
-    return special or not readable(plan) or _fits_registers(plan, box)
+    return special or not readable(plan) or teamed(plan) or _fits_registers(plan, box)
 
 
 def _fits_registers(plan: StagePlan, box: Box) -> bool:
@@ -90,6 +100,8 @@ class ReductionEmitter:
         exposed: stages placed around the reduction read its accumulator.
         also: stages that are other components of the same reduction.
         chunk: where the results go when the reduction is split over threads.
+        team: the threads of a block that run its loops together.
+        ahead: makes the loops in which something is fetched an iteration ahead.
     """
 
     ctx: Context
@@ -99,6 +111,8 @@ class ReductionEmitter:
     exposed: bool
     also: tuple[Also, ...] = ()
     chunk: Chunk | None = None
+    team: Team | None = None
+    ahead: Ahead | None = None
 
     @property
     def _reduce(self) -> Reduce:
@@ -108,23 +122,60 @@ class ReductionEmitter:
     def emit(self, box: Box) -> list[Stmt]:
         plan, reduce = self.plan, self._reduce
         assert plan.eager_body is not None
+        self._check_team()
         full = {**{a.var: whole(a.extent) for a in reduce.axes}, **box}
         out: list[Stmt] = []
         due = box
-        if has_tile(plan, full) and not is_simd(plan):
+        if has_tile(plan, full) and not is_simd(plan) and self.ctx.device is None:
             full = widened(self.ctx, plan, full, self.hook is not None)
             box = {axis: full[axis] for axis in box}
         tile = self._tile(full, out)
         plain = (reduce.items, reduce.where)
         eager = ((plan.eager_body, *plan.eager_more), plan.eager_where)
         updater = Updater(self.ctx, reduce, plain, eager, tile, self._address(tile))
-        out += self._results(tile, lambda b, _: self._start(updater, tile, b)).walk(0, box)
+        out += self._each(tile, box, lambda b: self._start(updater, tile, b))
         out += self._updates(full, updater, tile)
         if tile is not None:
-            out += self._results(tile, lambda b, _: self._finish(updater, tile, b)).walk(0, due)
+            out += self._finished(updater, tile, due)
             if self.exposed:
                 self._expose(tile)
         return out
+
+    def _each(self, tile: Tile | None, box: Box, leaf: Callable[[Box], list[Stmt]]) -> list[Stmt]:
+        """Statements for each result, by the thread that has it."""
+        walker = self._results(tile, lambda b, _: leaf(b))
+        return self._by_team(lambda: walker.walk(0, box))
+
+    def _by_team(self, make: Callable[[], list[Stmt]]) -> list[Stmt]:
+        device = self.ctx.device
+        if self.team is None or device is None or device.level == "thread":
+            return make()
+        return self.team.region(self.ctx, make)
+
+    def _check_team(self) -> None:
+        """Threads that keep partial results from one region to the next must all be there."""
+        team, device = self.team, self.ctx.device
+        if team is None or device is None or device.level == "thread":
+            return
+        if team.total > device.threads:
+            name = self.plan.stage.name
+            terms = " x ".join(
+                f"{n} (`{p.name}`)" for p, n in zip(team.pieces, team.counts, strict=True)
+            )
+            message = (
+                f"`{name}` takes {terms} = {team.total} threads; the block has {device.threads}"
+            )
+            help = "let a thread cover more, by a loop inside it, or give the block more threads"
+            self.ctx.refuse(rules.TEAM, name, message, help)
+
+    def _finished(self, updater: Updater, tile: Tile, due: Box) -> list[Stmt]:
+        if self.team is None or self.team.sharing == 1:
+            return self._each(tile, due, lambda b: self._finish(updater, tile, b))
+
+        def each(leaf: Callable[[Box], list[Stmt]]) -> list[Stmt]:
+            return self._results(tile, lambda b, _: leaf(b)).walk(0, due)
+
+        return Merging(self.ctx, self._reduce, self.team, tile, each).emit(self._hand_on)
 
     def _results(self, tile: Tile | None, leaf: Callable[[Box, int], list[Stmt]]) -> Walker:
         """A walk over the results inside the reduction loops, without these."""
@@ -139,7 +190,8 @@ class ReductionEmitter:
         if not has_tile(plan, box):
             return None
         axes = tile_axes(plan)
-        shape = tuple(box[axis].extent for axis in axes)
+        shares = self._shares(box)
+        shape = tuple(shares[a].size if a in shares else box[a].extent for a in axes)
         lanes = 1
         if is_simd(plan):
             extent = box[plan.pieces[-1].axis].extent
@@ -151,11 +203,29 @@ class ReductionEmitter:
             return self._buffer(name, dtype, shape, local, out)
 
         wanted = [other.part for other in self.also]
-        return Tile(axes, box, lanes, *accumulator(reduce, plan.stage.name, wanted, make))
+        buffers = accumulator(reduce, plan.stage.name, wanted, make)
+        return Tile(axes, box, lanes, *buffers, shares, self.ctx.simple)
+
+    def _shares(self, box: Box) -> dict[Var, Share]:
+        """What a thread keeps of the axes that threads share, inside the reduction loops."""
+        if not teamed(self.plan):
+            return {}
+        inner = [p for p in self.plan.pieces[self.plan.first_reduction :] if not p.reduction]
+        left = {axis: box[axis].extent for axis in tile_axes(self.plan)}
+        digits: dict[Var, list[tuple[int, int, int]]] = {}
+        for piece, count in zip(inner, iterations(tuple(inner), left), strict=True):
+            reach = left[piece.axis]
+            left[piece.axis] = min(piece.step, reach)
+            own = 1 if piece.kind == "thread" else count
+            digits.setdefault(piece.axis, []).append((reach, left[piece.axis], own))
+        shared = {piece.axis for piece in inner if piece.kind == "thread"}
+        return {axis: Share(tuple(digits[axis])) for axis in shared}
 
     def _buffer(
         self, name: str, dtype: DType, shape: tuple[int, ...], local: bool, out: list[Stmt]
     ) -> Tensor:
+        if teamed(self.plan):
+            return self.ctx.private(name, dtype, shape, out)
         if not local:
             return self.ctx.tile("accumulator", name, dtype, shape, out)
         buffer = self.ctx.buffer(name, dtype, shape)
@@ -205,11 +275,16 @@ class ReductionEmitter:
     def _finish(self, updater: Updater, tile: Tile, box: Box) -> list[Stmt]:
         """Folds the lanes and hands the result on, unless the tile itself is the storage."""
         out = updater.fold(tile, box) if tile.lanes > 1 else []
-        here = tile.where(box, None)
+        return [*out, *self._hand_on(tile, box, None)]
+
+    def _hand_on(self, tile: Tile, box: Box, lane: Expr | None) -> list[Stmt]:
+        """Stores what lane ``lane`` of an accumulator holds as the result."""
+        out: list[Stmt] = []
+        here = tile.where(box, lane)
         if self.chunk is not None:
             there = self.chunk.where(box)
             pairs = zip(self.chunk.tile.buffers, tile.buffers, strict=True)
-            return [*out, *(Store(result, there, core.Load(own, here)) for result, own in pairs)]
+            return [Store(result, there, core.Load(own, here)) for result, own in pairs]
         for part, stage, kept in self._components():
             if not kept:
                 value = core.Load(tile.result(part), here)
@@ -263,6 +338,8 @@ class ReductionEmitter:
             ragged={a.var: (a.lo, a.hi) for a in self._reduce.axes if not a.is_constant},
             keep_vectors=tile is not None,
             first=self.plan.first_reduction,
+            team=self.team,
+            ahead=self.ahead,
         )
 
     def _simd_updates(self, box: Box, updater: Updater, tile: Tile) -> list[Stmt]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Stage, Var
+from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.emit.accumulate import Chunk
 from edgekernelbench.lowering.emit.boxes import Box, Span, image, lies_in, within
@@ -23,14 +24,18 @@ from edgekernelbench.lowering.emit.reduction import (
     readable,
 )
 from edgekernelbench.lowering.emit.scatter import emit_scatter
+from edgekernelbench.lowering.emit.slots import flat_index
 from edgekernelbench.lowering.emit.split import Partials
 from edgekernelbench.lowering.emit.tree import Tree
-from edgekernelbench.lowering.emit.walk import Hook, Walker
+from edgekernelbench.lowering.emit.walk import Ahead, Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
 from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.gpu.cooperate import Cooperation
 from edgekernelbench.lowering.gpu.device import device_of
-from edgekernelbench.lowering.gpu.spread import block_threads
+from edgekernelbench.lowering.gpu.fetch import Doubled, Fetch, is_spread
+from edgekernelbench.lowering.gpu.own import reads_own
+from edgekernelbench.lowering.gpu.spread import SPREAD, block_threads
+from edgekernelbench.lowering.gpu.team import Team
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import Attach, Piece, StagePlan, extents_of, own_axes
 
@@ -46,12 +51,21 @@ class Emitter:
     Attributes:
         also: the stages whose components the stages being emitted compute with their own.
         tiles: what part of each stage the tile holds that it has at this point.
+        teams: the threads of a block that share the loops of each stage being emitted.
+        counts: of stages that are computed by the threads of another one's team: how many of them
+            each ``thread`` loop takes.
+        flowing: copies that are fetched an iteration ahead, in the loop being emitted.
+        apart: stages whose results are read by other threads than those that have them.
     """
 
     ctx: Context
     tree: Tree
     also: dict[str, tuple[str, ...]] = field(default_factory=dict)
     tiles: dict[str, Box] = field(default_factory=dict)
+    teams: dict[str, Team | None] = field(default_factory=dict)
+    counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    apart: set[str] = field(default_factory=set)
+    flowing: frozenset[str] = frozenset()
 
     # ---------------------------------------------------------- entry
     def root(self, name: str) -> list[Stmt]:
@@ -79,6 +93,9 @@ class Emitter:
         return out
 
     def _emit(self, plan: StagePlan, box: Box, unrolled: bool) -> list[Stmt]:
+        self.teams[plan.stage.name] = self._team(plan, box)
+        if plan.stage.name in self.ctx.plan.caches and self._by_block(plan, box):
+            return Fetch.of(self.ctx, plan, box).copy()
         if plan.reduce is None:
             assert plan.value is not None
             return self._walker(plan, plan.pieces, self._map_leaf(plan), unrolled).walk(0, box)
@@ -89,6 +106,24 @@ class Emitter:
             return self._split(plan, plan.split, outer, box)
         walker = self._walker(plan, outer, lambda inner, _: self._reduce(plan, inner), False)
         return walker.walk(0, box)
+
+    def _by_block(self, plan: StagePlan, box: Box) -> bool:
+        """Whether the threads of a block take the elements of a stage as they come."""
+        device = self.ctx.device
+        limited = any(span.limit is not None for span in box.values())
+        return device is not None and device.level == "block" and is_spread(plan) and not limited
+
+    def _team(self, plan: StagePlan, box: Box) -> Team | None:
+        """The threads that share the loops of a stage over a box."""
+        device = self.ctx.device
+        if device is None or device.level == "thread":
+            return None
+        extents = {**extents_of(plan.stage), **{v: span.extent for v, span in box.items()}}
+        team = Team.of(plan, extents)
+        counts = self.counts.get(plan.stage.name)
+        if team is not None and counts is not None:
+            return replace(team, counts=counts)
+        return team
 
     def _reduce(self, plan: StagePlan, box: Box, chunk: Chunk | None = None) -> list[Stmt]:
         if plan.cooperative and device_of(self.ctx).level == "block":
@@ -123,10 +158,12 @@ class Emitter:
         unrolled: bool,
     ) -> Walker:
         if self.ctx.device is not None:
-            threads = block_threads(plan, self.ctx.device.gpu)
+            placed = [self._plan(name) for name in self.tree.below(plan.stage.name, 0)]
             return Walker(
                 self.ctx, pieces, leaf, 1,
-                hook=self._hook(plan), threads=threads, cooperative=plan.cooperative,
+                hook=self._hook(plan), unrolled=unrolled, cooperative=plan.cooperative,
+                threads=block_threads([plan, *placed], self.ctx.device.gpu),
+                team=self.teams[plan.stage.name], ahead=self._ahead(plan),
             )  # fmt: skip
         cuts = cutter(plan.exprs, self.ctx.ranges)
         return Walker(
@@ -171,6 +208,7 @@ class Emitter:
         """The inside of loop ``k`` of a stage with the stages that are placed in that loop."""
         here = [n for n in self.tree.children[name] if self.tree.attach[n].depth == k]
         homes = [n for n, h in self.tree.homes.items() if h and (h.target, h.depth) == (name, k)]
+        here, homes = ([n for n in found if n not in self.flowing] for found in (here, homes))
         if not here and not homes:
             return inside()
         boxes, unfit = self.tree.boxes(name, k, box, self.ctx.ranges)
@@ -185,6 +223,7 @@ class Emitter:
             self._check_tile(member, boxes[member])
         out: list[Stmt] = []
         storages: dict[str, Storage] = {}
+        self._assign_results(name, k)
         for member in homes:
             own = member in self.tree.group(name)
             if not (own and self._tile_serves(self._plan(member), k, boxes[member])):
@@ -201,6 +240,23 @@ class Emitter:
                 short = self._reads_registers(member, name, boxes[member])
                 out += self._member(member, boxes, short, done)
         return out
+
+    def _assign_results(self, name: str, k: int) -> None:
+        """Decides whether results of a reduction stay with the threads of a block that have them.
+        What reads them there runs on the very same threads."""
+        device = self.ctx.device
+        for member in self.tree.group(name):
+            plan = self._plan(member)
+            self.apart.discard(member)
+            if device is None or device.level != "block" or plan.first_reduction - 1 != k:
+                continue
+            team = self.teams.get(name)
+            if team is None or not self._own_only(member):
+                self.apart.add(member)
+                continue
+            for reader in self.tree.children.get(member, ()):
+                if member in self.tree.graph.producers(reader):
+                    self.counts[reader] = team.counts
 
     def _member(
         self, name: str, boxes: Mapping[str, Box], short: bool, done: set[str]
@@ -226,13 +282,16 @@ class Emitter:
                 self._not_covered(name, f"the loops do not cover its axis `{axis.name}`")
         if len(set(parts)) < len(parts):
             self._not_covered(name, "the loops reach only a diagonal of it")
-        root = self._plan(self.tree.root(name))
-        extents = extents_of(root.stage)
-        threads = {
-            piece.axis
-            for piece in root.pieces
-            if piece.kind == "parallel" and piece.step < extents[piece.axis]
-        }
+        threads: set[Var] = set()
+        for stage, depth in self.tree.path(name):
+            plan = self._plan(stage)
+            extents = extents_of(plan.stage)
+            threads |= {
+                piece.axis
+                for piece in plan.pieces[: depth + 1]
+                if piece.kind in SPREAD and not piece.reduction
+                if piece.step < extents[piece.axis]
+            }
         if threads - set(parts):
             self._not_covered(name, "several threads would compute the same elements")
 
@@ -277,7 +336,20 @@ class Emitter:
     def _tile_serves(self, plan: StagePlan, k: int, box: Box) -> bool:
         """Whether the accumulator tile of a stage is its storage inside loop ``k``."""
         outside = plan.reduce is not None and k == plan.first_reduction - 1
-        return outside and readable(plan) and has_tile(plan, box)
+        served = plan.stage.name not in self.apart
+        return outside and served and readable(plan) and has_tile(plan, box)
+
+    def _own_only(self, name: str) -> bool:
+        """Whether what is placed around a reduction of a block finds its results in registers:
+        each thread reads no other ones than it has."""
+        plan = self._plan(name)
+        here = Attach(name, plan.first_reduction - 1)
+        inside = set(self.tree.below(name, 0))
+        return all(
+            self.tree.attach[reader] == here and reads_own(self._plan(reader), plan, here.depth)
+            for reader in self.tree.graph.readers(name)
+            if reader in inside
+        )
 
     def _reads_registers(self, member: str, target: str, box: Box) -> bool:
         plan = self._plan(target)
@@ -308,12 +380,16 @@ class Emitter:
             for e, n in zip(index, shape, strict=True)
         ]
         extents = tuple(s.extent for s in spans)
-        if name in self.ctx.plan.caches and extents:
+        if name in self.ctx.plan.caches and extents and self.ctx.device is None:
             extents = (*extents[:-1], self._padded(extents[-1]))
-        buffer = self.ctx.tile("stage", name, tensor.dtype, extents, out)
         moved = tuple(
             to_expr(linear(e).minus(linear(s.base))) for e, s in zip(index, spans, strict=True)
         )
+        device = self.ctx.device
+        if device is not None and device.level == "block":
+            buffer = device.tile(self.ctx, name, tensor.dtype, prod(extents))
+            return Storage(buffer, formals, (flat_index(moved, extents),))
+        buffer = self.ctx.tile("stage", name, tensor.dtype, extents, out)
         return Storage(buffer, formals, moved)
 
     def _padded(self, extent: int) -> int:
@@ -330,8 +406,51 @@ class Emitter:
         hook = self._hook(plan) if within else None
         here = Attach(name, depth)
         keeps = {
-            stage.name: readable(self._plan(stage.name)) and self.tree.homes.get(stage.name) == here
+            stage.name: readable(self._plan(stage.name))
+            and self.tree.homes.get(stage.name) == here
+            and stage.name not in self.apart
             for _, stage in self._parts(plan)
         }
+        around = around and name not in self.apart
         also = tuple(Also(stage, part, keeps[stage.name]) for part, stage in self._parts(plan)[1:])
-        return ReductionEmitter(self.ctx, plan, hook, keeps[name], around, also, chunk).emit(box)
+        return ReductionEmitter(
+            self.ctx, plan, hook, keeps[name], around, also, chunk,
+            self.teams[name], self._ahead(plan),
+        ).emit(box)  # fmt: skip
+
+    # ---------------------------------------------------------- copies fetched ahead
+    def _ahead(self, plan: StagePlan) -> Ahead | None:
+        """What makes the loops of a stage in which copies are fetched an iteration ahead."""
+        name, device = plan.stage.name, self.ctx.device
+        wanted = [n for n in self.tree.children.get(name, ()) if n in self.ctx.plan.doubled]
+        if device is None or not wanted:
+            return None
+
+        def loop(
+            k: int, part: Callable[[Expr], Box], var: Var, last: int, make: Callable[[], list[Stmt]]
+        ) -> tuple[list[Stmt], list[Stmt]] | None:
+            members = [n for n in wanted if self.tree.attach[n].depth == k]
+            if not members or device.level != "block":
+                return None
+
+            def boxes(number: Expr) -> dict[str, Box]:
+                found, _ = self.tree.boxes(name, k, part(number), self.ctx.ranges)
+                return {n: self._own(n, found[n]) for n in members}
+
+            doubled = Doubled(self.ctx, [self._plan(n) for n in members], boxes, self._half)
+            before = self.flowing
+            self.flowing = before | frozenset(members)
+            made = doubled.first(), doubled.around(var, last, make)
+            self.flowing = before
+            return made
+
+        return loop
+
+    def _half(self, name: str, box: Box, half: Expr) -> Storage:
+        """One half of a double buffer, as the tile that holds ``box`` of a stage."""
+        whole = self._home(name, box, [])
+        size = whole.buffer.size
+        buffer = device_of(self.ctx).tile(self.ctx, name, whole.buffer.dtype, 2 * size)
+        first = core.Binary("mul", half, int_const(size), DType.S32)
+        (index,) = whole.index
+        return Storage(buffer, whole.formals, (core.Binary("add", first, index, DType.S32),))

@@ -265,7 +265,16 @@ def _cover(
         same = isinstance(index, core.VarRef) and extents.get(index.var) == axes[var]
         if seen is not None and not same:
             seen = Span(seen.base, seen.extent)
-        spans[var] = union(spans[var], seen, ranges) if var in spans else seen
+        spans[var] = _both(spans[var], seen, axes[var], ranges) if var in spans else seen
+
+
+def _both(a: Span | None, b: Span | None, size: int, ranges: Ranges) -> Span | None:
+    """What covers two spans. Equal ones may differ in how far they reach beyond the dimension."""
+    if a is not None and b is not None and a != b and a.extent == b.extent:
+        first, second = within(a, size, ranges), within(b, size, ranges)
+        if first.base == second.base:
+            return first
+    return union(a, b, ranges)
 
 
 def _seen(index: Expr, size: int, box: Box, ranges: Ranges, late: frozenset[str]) -> Span | None:
@@ -328,7 +337,8 @@ def invert(
             n = const_value(index.right)
             if n and axes.get(var) == n * size:
                 base = simplify(to_expr(linear(span.base).times(n)), ranges)
-                return var, Span(base, span.extent * n, span.of)
+                limit = None if span.limit is None else span.limit * n
+                return var, Span(base, span.extent * n, span.of, limit, span.tried)
     return _invert_window(index, span, size, axes, inner, ranges)
 
 
@@ -357,4 +367,5 @@ def _invert_window(
     if not fits or quotient is None or not remainder.is_const or remainder.const:
         return None
     base = simplify(to_expr(quotient), ranges)
-    return outer[0].var, Span(base, span.extent // n, span.of)
+    limit = None if span.limit is None else span.limit // n
+    return outer[0].var, Span(base, span.extent // n, span.of, limit, span.tried)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from edgekernelbench.ir import core
@@ -13,9 +13,10 @@ from edgekernelbench.lowering.emit.borders import Bordered, Interior
 from edgekernelbench.lowering.emit.boxes import Box, Span
 from edgekernelbench.lowering.emit.context import MAX_LEAVES, Context, allocations, seq
 from edgekernelbench.lowering.emit.lanes import chunks
-from edgekernelbench.lowering.expr.linear import Linear, int_const, linear, to_expr
-from edgekernelbench.lowering.gpu.device import one_thread
+from edgekernelbench.lowering.expr.linear import Linear, const_value, int_const, linear, to_expr
+from edgekernelbench.lowering.gpu.device import kernel, one_thread
 from edgekernelbench.lowering.gpu.spread import SPREAD, spread
+from edgekernelbench.lowering.gpu.team import Team
 from edgekernelbench.lowering.nest import For, If, LetValue, Seq, Stmt
 from edgekernelbench.lowering.plan import Piece
 
@@ -27,6 +28,13 @@ Hook = Callable[[int, Box, Callable[[], list[Stmt]]], list[Stmt]]
 
 Fetch = Callable[[int, Box, Var, Expr], list[Stmt]]
 """Statements at the head of loop ``k``: (k, box there, its variable, the last value of that)."""
+
+Ahead = Callable[
+    [int, Callable[[Expr], Box], Var, int, Callable[[], list[Stmt]]],
+    tuple[list[Stmt], list[Stmt]] | None,
+]
+"""(k, box by number of iteration, variable, last iteration, makes an iteration) -> statements in
+front of the loop and its body; None: nothing is fetched ahead in it."""
 
 Vector = Callable[[Box], list[Stmt] | None]
 """Statements for all lanes of a vectorised axis at once; None: a loop over the lanes is wanted."""
@@ -50,6 +58,15 @@ def no_cuts(axis: Var, box: Box) -> list[tuple[int, int]]:
     return [(0, box[axis].extent)]
 
 
+def is_decided(span: Span) -> bool:
+    """Whether the values of a span are all due or none, when it has a limit."""
+    if span.extent == 1:
+        return True
+    base = linear(span.base)
+    steps = (base.const, span.limit or 0, *base.terms.values())
+    return all(step % span.extent == 0 for step in steps)
+
+
 @dataclass(slots=True)
 class Walker:
     """Emits the loops of ``pieces`` around a leaf.
@@ -62,6 +79,8 @@ class Walker:
         first: number of the first piece within the stage's whole nest, for ``hook``.
         threads: of a block, in a kernel that this walk launches.
         cooperative: the leaf spreads its work over the threads of a block by itself.
+        team: the threads of a block that share the ``thread`` loops of the nest.
+        ahead: makes a loop of a block in whose iterations something is fetched for the next one.
     """
 
     ctx: Context
@@ -79,27 +98,65 @@ class Walker:
     first: int = 0
     threads: int = 1
     cooperative: bool = False
+    team: Team | None = None
+    ahead: Ahead | None = None
 
     def walk(self, k: int, box: Box) -> list[Stmt]:
         """Statements of the loops from piece ``k`` inwards, over ``box``."""
         device = self.ctx.device
         if device is not None and device.level != "thread" and not self._spreads(k):
             return one_thread(self.ctx, lambda: self.walk(k, box))
+        if device is not None and device.level == "host" and self._needs_block(k):
+            return kernel(self.ctx, 1, self.threads, "block", lambda *_: self.walk(k, box))
         if k == len(self.pieces):
-            return self.leaf(box, 1) if self.ctx.spend() else []
+            return self._due(box, self._leaf) if self.ctx.spend() else []
         piece = self.pieces[k]
         if piece.kind in SPREAD:
             return self._parallel(k, box) if device is None else spread(self, k, box)
         if piece.axis in self.ragged:
             return self._ragged(k, box)
-        if piece.kind == "vectorize":
+        if piece.kind == "vectorize" and device is None:
             return self._vector(k, box)
         return self.serial(k, box)
 
     def _spreads(self, k: int) -> bool:
-        return self.cooperative or any(piece.kind in SPREAD for piece in self.pieces[k:])
+        team = self.cooperative or self.team is not None
+        return team or any(piece.kind in SPREAD for piece in self.pieces[k:])
+
+    def _needs_block(self, k: int) -> bool:
+        """Whether threads are to share what begins here, and nothing says in which block."""
+        alone = k == len(self.pieces) or self.pieces[k].kind not in ("block", "parallel")
+        return alone and (self.cooperative or self.team is not None)
+
+    def _leaf(self, box: Box) -> list[Stmt]:
+        return self.leaf(box, 1)
 
     def _inside(self, k: int, box: Box) -> list[Stmt]:
+        if box[self.pieces[k].axis].limit is not None:
+            return self._due(box, lambda exact: self._entered(k, exact))
+        return self._entered(k, box)
+
+    def _due(self, box: Box, make: Callable[[Box], list[Stmt]]) -> list[Stmt]:
+        """Statements of a thread where what it has of the last tile is due at all.
+
+        Values that are not due are known by themselves, or as the whole of what a thread has.
+        """
+        device = self.ctx.device
+        open_axes = [v for v, s in box.items() if s.limit is not None and is_decided(s)]
+        if device is None or device.level != "thread" or not open_axes:
+            return make(box)
+        exact = {**box, **{v: replace(box[v], limit=None) for v in open_axes}}
+        body = make(exact)
+        if not body:
+            return []
+        inside = seq(body)
+        for axis in open_axes:
+            last = int_const(box[axis].limit or 0)
+            test = core.Binary("lt", box[axis].base, last, DType.BOOL)
+            inside = If(self.ctx.simple(test), inside)
+        return [inside]
+
+    def _entered(self, k: int, box: Box) -> list[Stmt]:
         if self.hook is None:
             return self.walk(k + 1, box)
         return self.hook(self.first + k, box, lambda: self.walk(k + 1, box))
@@ -108,6 +165,8 @@ class Walker:
     def serial(self, k: int, box: Box) -> list[Stmt]:
         """Piece ``k`` as a loop of its thread."""
         piece, span = self.pieces[k], box[self.pieces[k].axis]
+        if span.limit is not None and not span.tried and self._one_thread():
+            return self._whole_or_not(piece.axis, box, lambda inner: self.serial(k, inner))
         step = 1 if piece.last else min(piece.step, span.extent)
         parts = self.cuts(piece.axis, box) if piece.last else [(0, span.extent)]
         out: list[Stmt] = []
@@ -120,9 +179,26 @@ class Walker:
                 out += self._inside(k, self._part(box, piece, at(span, start + full * step), rest))
         return out
 
+    def _one_thread(self) -> bool:
+        return self.ctx.device is not None and self.ctx.device.level == "thread"
+
+    def _whole_or_not(self, axis: Var, box: Box, make: Callable[[Box], list[Stmt]]) -> list[Stmt]:
+        """Code without tests where all that a thread has of an axis is due, else with tests."""
+        span = box[axis]
+        end = core.Binary("add", span.base, int_const(span.extent), DType.S32)
+        test = core.Binary("le", end, int_const(span.limit or 0), DType.BOOL)
+        exact = make({**box, axis: replace(span, limit=None)})
+        tested = make({**box, axis: replace(span, tried=True)})
+        if not exact and not tested:
+            return []
+        return [If(self.ctx.simple(test), seq(exact), seq(tested))]
+
     def _part(self, box: Box, piece: Piece, base: Expr, extent: int) -> Box:
-        simple = self.ctx.simple(base)
-        return {**box, piece.axis: Span(simple, extent, box[piece.axis].of)}
+        whole = box[piece.axis]
+        span = replace(whole, base=self.ctx.simple(base), extent=extent)
+        if span.limit is not None and self.ctx.range_of(span.base)[1] + extent <= span.limit:
+            span = replace(span, limit=None)
+        return {**box, piece.axis: span}
 
     def _loop(self, k: int, box: Box, start: int, full: int, step: int) -> list[Stmt]:
         piece, span = self.pieces[k], box[self.pieces[k].axis]
@@ -131,9 +207,17 @@ class Walker:
         if full == 1:
             return self._inside(k, self._part(box, piece, at(span, start), step))
         var = self.ctx.loop_var(piece.name, 0, full - 1)
-        base = plus(at(span, start), core.VarRef(var), step)
-        inner = self._part(box, piece, base, step)
-        body = self._inside(k, inner)
+
+        def iteration(number: Expr) -> Box:
+            return self._part(box, piece, plus(at(span, start), number, step), step)
+
+        inner = iteration(core.VarRef(var))
+        make = lambda: self._inside(k, inner)  # noqa: E731
+        found = self.ahead and self.ahead(self.first + k, iteration, var, full - 1, make)
+        if found:
+            before, body = found
+            return [*before, self.ctx.loop(var, full, piece.kind, body)]
+        body = make()
         if not body:
             return []
         if self.fetch is not None:
@@ -141,6 +225,8 @@ class Walker:
         kind = piece.kind
         if self.unrolled and kind == "serial" and full <= 16:
             kind = "unroll"
+        if kind == "vectorize" or kind in SPREAD:  # of one thread of a GPU
+            kind = "unroll" if kind == "vectorize" else "serial"
         return [self.ctx.loop(var, full, kind, body)]
 
     def _ragged(self, k: int, box: Box) -> list[Stmt]:
@@ -211,13 +297,27 @@ class Walker:
         step = min(piece.step, span.extent)
         full, rest = divmod(span.extent, step)
 
-        def inside(base: Expr, extent: int) -> list[Stmt]:
-            part = self._part(box, piece, base, extent)
+        def entered(part: Box) -> list[Stmt]:
             rest_of_it = lambda: self.iteration(k + 1, indices[1:], part)  # noqa: E731
             if self.hook is None:
                 return rest_of_it()
             return self.hook(self.first + k, part, rest_of_it)
 
+        def inside(base: Expr, extent: int) -> list[Stmt]:
+            part = self._part(box, piece, base, extent)
+            own = part[piece.axis]
+            if own.limit is None or not self._one_thread():
+                return entered(part)
+            if is_decided(own):
+                return self._due(part, entered)
+            return entered(part) if own.tried else self._whole_or_not(piece.axis, part, entered)
+
+        start = const_value(span.base)
+        if piece.kind == "block" and rest and start is not None:
+            # One code for all blocks: what the last one has not is left to its threads.
+            reaching = replace(span, limit=start + span.extent)
+            box = {**box, piece.axis: reaching}
+            return inside(plus(span.base, index, step), step)
         parts = self.cuts(piece.axis, box) if piece.last and full == size else []
         if len(parts) > 1:
             return self._cut_threads(index, parts, span, inside)
@@ -229,6 +329,8 @@ class Walker:
         if tail and full + 1 < size:
             last = core.Binary("eq", index, int_const(full), DType.BOOL)
             tail = [If(last, seq(tail))]
+        if not main and not tail:
+            return []
         test = core.Binary("lt", index, int_const(full), DType.BOOL)
         return [If(test, seq(main), seq(tail) if tail else None)]
 

@@ -23,8 +23,9 @@ from edgekernelbench.lowering.emit.combine import start
 from edgekernelbench.lowering.emit.context import Context
 from edgekernelbench.lowering.emit.walk import plus
 from edgekernelbench.lowering.expr.linear import int_const
-from edgekernelbench.lowering.gpu.device import device_of, first_thread, strided
-from edgekernelbench.lowering.nest import Alloc, Barrier, If, LetValue, Seq, Stmt, Store
+from edgekernelbench.lowering.gpu.device import device_of, first_thread, region, strided
+from edgekernelbench.lowering.gpu.team import below
+from edgekernelbench.lowering.nest import Alloc, If, LetValue, Seq, Stmt, Store
 from edgekernelbench.lowering.plan import StagePlan
 
 
@@ -51,14 +52,19 @@ class Cooperation:
         full = {**{a.var: whole(a.extent) for a in self._reduce.axes}, **box}
         out: list[Stmt] = []
         mine = self._tile(full, 1, lambda name, dtype: self._register(name, dtype, out))
-        out += self._start(mine)
+        out += region(self.ctx, self._start(mine))
         out += self._partial(full, mine)
         ours = self._shared(full)
         here = device_of(self.ctx).thread_index
-        for own, shared in zip(mine.buffers, ours.buffers, strict=True):
-            out.append(Store(shared, (here,), core.Load(own, ())))
-        out += [Barrier(), *self._tree(ours), first_thread(self.ctx, self._result(ours, full))]
-        return [*out, Barrier()]
+        pairs = zip(mine.buffers, ours.buffers, strict=True)
+        out += region(
+            self.ctx, [Store(shared, (here,), core.Load(own, ())) for own, shared in pairs]
+        )
+        out += [
+            *self._tree(ours),
+            *region(self.ctx, [first_thread(self.ctx, self._result(ours, full))]),
+        ]
+        return out
 
     def _register(self, name: str, dtype: DType, out: list[Stmt]) -> Tensor:
         buffer = self.ctx.buffer(name, dtype, ())
@@ -70,7 +76,9 @@ class Cooperation:
         lanes, scratch = device_of(self.ctx).threads, device_of(self.ctx).scratch
         number = count()
         return self._tile(
-            full, lanes, lambda _, dtype: scratch(self.ctx, f"shared{next(number)}", dtype, lanes)
+            full,
+            lanes,
+            lambda _, dtype: scratch(self.ctx, f"shared{next(number)}", dtype, (lanes,)),
         )
 
     def _tile(self, full: Box, lanes: int, make: Make) -> Tile:
@@ -103,7 +111,12 @@ class Cooperation:
                 axis: Span(self.ctx.simple(plus(full[axis].base, index)), 1)
                 for axis, index in zip(axes, indices, strict=True)
             }
-            return lets + updater.update({**full, **point}, 1)
+            body = updater.update({**full, **point}, 1)
+            for axis in axes:
+                limit = full[axis].limit
+                if limit is not None:  # the last chunk reaches beyond the end
+                    body = below(point[axis].base, int_const(limit), body)
+            return lets + body
 
         return strided(self.ctx, prod(sizes), term)
 
@@ -120,7 +133,7 @@ class Cooperation:
             body = merge_step(self.ctx, self._reduce, tile, (here,), (there,))
         halved = core.Binary("shr", int_const(half), core.VarRef(step), DType.S32)
         mine = core.Binary("lt", here, core.VarRef(width), DType.BOOL)
-        inside = [LetValue(width, halved), If(mine, Seq(tuple(body))), Barrier()]
+        inside = [LetValue(width, halved), *region(self.ctx, [If(mine, Seq(tuple(body)))])]
         return [self.ctx.loop(step, half.bit_length(), "serial", inside)]
 
     def _result(self, tile: Tile, box: Box) -> list[Stmt]:

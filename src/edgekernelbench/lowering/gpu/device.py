@@ -15,14 +15,19 @@ from typing import TYPE_CHECKING, Literal
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.linear import int_const
-from edgekernelbench.lowering.nest import Alloc, For, If, LetValue, Seq, Stmt
+from edgekernelbench.lowering.gpu.barriers import place_barriers
+from edgekernelbench.lowering.nest import Alloc, For, If, LetValue, Region, Seq, Stmt
+from edgekernelbench.lowering.plan import Piece
 from edgekernelbench.targets.model import Gpu
 
 if TYPE_CHECKING:
     from edgekernelbench.lowering.emit.context import Context
 
 Level = Literal["host", "block", "thread"]
+
+MAX_UNROLLED_TURNS = 16
 
 Body = Callable[[Expr], list[Stmt]]
 """Statements for an iteration by number."""
@@ -35,14 +40,22 @@ class Device:
     Attributes:
         thread: number of the thread within its block, in a kernel.
         threads: how many threads a block of this kernel has.
-        shared: shared buffers of this kernel, by role, dtype and elements.
+        shared: shared buffers of this kernel, by role, dtype and shape.
+        tiles: shared buffers for parts of stages, by stage and dtype. Copies of one loop body
+            (full tiles, the remainder) take turns in one as large as the largest needs.
+        turn: in a region whose threads take several iterations in turn, the number of this one.
+        digits: in a region of a team, the iteration of each of its loops that this thread has,
+            and how many there are.
     """
 
     gpu: Gpu
     level: Level = "host"
     thread: Var | None = None
     threads: int = 1
-    shared: dict[tuple[str, DType, int], Tensor] = field(default_factory=dict)
+    shared: dict[tuple[str, DType, tuple[int, ...]], Tensor] = field(default_factory=dict)
+    tiles: dict[tuple[str, DType], Tensor] = field(default_factory=dict)
+    turn: Expr = field(default_factory=lambda: int_const(0))
+    digits: dict[Piece, tuple[Expr, int]] = field(default_factory=dict)
 
     @property
     def thread_index(self) -> Expr:
@@ -58,12 +71,26 @@ class Device:
         finally:
             self.level = before
 
-    def scratch(self, ctx: Context, role: str, dtype: DType, elements: int) -> Tensor:
+    def scratch(self, ctx: Context, role: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
         """A shared buffer of this kernel, the same one whenever it is asked for in the same way."""
-        key = (role, dtype, elements)
+        key = (role, dtype, shape)
         if key not in self.shared:
-            self.shared[key] = ctx.buffer(role, dtype, (elements,))
+            self.shared[key] = ctx.buffer(role, dtype, shape)
         return self.shared[key]
+
+    def tile(self, ctx: Context, name: str, dtype: DType, elements: int) -> Tensor:
+        """A shared buffer for a part of a stage, one-dimensional."""
+        known = self.tiles.get((name, dtype))
+        if known is None:
+            known = ctx.buffer(name, dtype, (elements,))
+        tensor = Tensor(known.name, dtype, (elements,), "stage")
+        if elements >= known.size:
+            self.tiles[name, dtype] = tensor
+        return tensor
+
+    def allocations(self) -> list[Tensor]:
+        """All shared buffers of this kernel."""
+        return [*self.shared.values(), *self.tiles.values()]
 
 
 def device_of(ctx: Context) -> Device:
@@ -79,13 +106,16 @@ def kernel(
     assert device.level == "host", "kernels do not launch kernels"
     block = ctx.loop_var("block", 0, blocks - 1)
     device.thread, device.threads = ctx.loop_var("thread", 0, threads - 1), threads
-    device.shared = {}
+    device.shared, device.tiles = {}, {}
     with device.at(level):
         body = make(core.VarRef(block), device.thread_index)
-    shared: list[Stmt] = [Alloc(tensor, "shared") for tensor in device.shared.values()]
+    shared: list[Stmt] = [Alloc(tensor, "shared") for tensor in device.allocations()]
     thread, device.thread = device.thread, None
     if not body:
         return []
+    if level == "block":
+        body = place_barriers(body, thread)
+    check_shared(ctx)
     inner = ctx.loop(thread, threads, "thread", [*shared, *body])
     return [ctx.loop(block, blocks, "block", [inner])]
 
@@ -101,19 +131,37 @@ def grid(ctx: Context, total: int, make: Body) -> list[Stmt]:
     return kernel(ctx, blocks, threads, "thread", body)
 
 
-def strided(ctx: Context, total: int, make: Body) -> list[Stmt]:
-    """``total`` iterations spread over the threads of the block: neighbours go to neighbours."""
+def strided(ctx: Context, total: int, make: Body, unrolled: bool = False) -> list[Stmt]:
+    """``total`` iterations spread over the threads of the block: neighbours go to neighbours.
+
+    Args:
+        unrolled: the turns of a thread, where they are few, are written out.
+    """
     device = device_of(ctx)
     rounds, threads = -(-total // device.threads), device.threads
     if total == 0:
         return []
     with device.at("thread"):
         if rounds == 1:
-            return _guarded(ctx, device.thread_index, threads, total, make)
+            return region(ctx, _guarded(ctx, device.thread_index, threads, total, make))
         turn = ctx.loop_var("turn", 0, rounds - 1)
         index = _index(core.VarRef(turn), threads, device.thread_index)
+        device.turn = core.VarRef(turn)
         body = _guarded(ctx, index, rounds * threads, total, make)
-    return [ctx.loop(turn, rounds, "serial", body)] if body else []
+        device.turn = int_const(0)
+    kind = "unroll" if unrolled and rounds <= MAX_UNROLLED_TURNS else "serial"
+    return region(ctx, [ctx.loop(turn, rounds, kind, body)] if body else [])
+
+
+def under(test: Expr, statement: Stmt, ahead: frozenset[str]) -> Stmt:
+    """A region where a test that is the same for all threads holds."""
+    assert isinstance(statement, Region)
+    return Region((If(test, Seq(statement.body)),), statement.stage, ahead)
+
+
+def region(ctx: Context, body: list[Stmt]) -> list[Stmt]:
+    """What threads do side by side, as one statement."""
+    return [Region(tuple(body), ctx.stages[-1] if ctx.stages else "")] if body else []
 
 
 def one_thread(ctx: Context, make: Callable[[], list[Stmt]]) -> list[Stmt]:
@@ -123,12 +171,26 @@ def one_thread(ctx: Context, make: Callable[[], list[Stmt]]) -> list[Stmt]:
         return kernel(ctx, 1, 1, "thread", lambda block, thread: make())
     with device.at("thread"):
         body = make()
-    return [first_thread(ctx, body)] if body else []
+    return region(ctx, [first_thread(ctx, body)] if body else [])
 
 
 def first_thread(ctx: Context, body: list[Stmt]) -> Stmt:
     zero = core.Binary("eq", device_of(ctx).thread_index, int_const(0), DType.BOOL)
     return If(zero, Seq(tuple(body)))
+
+
+def check_shared(ctx: Context) -> None:
+    """Refuses a kernel whose shared buffers do not fit a block."""
+    device = device_of(ctx)
+    sizes = {tensor.name: tensor.bytes for tensor in device.allocations()}
+    total, most = sum(sizes.values()), device.gpu.shared_bytes
+    if total <= most:
+        return
+    terms = " + ".join(f"{size} (`{name}`)" for name, size in sizes.items())
+    stage = ctx.stages[0] if ctx.stages else ""
+    message = f"a block of `{stage}` would share {terms} = {total} bytes; the target has {most}"
+    help = "use smaller steps around what is placed and cached, or place and cache less"
+    ctx.refuse(rules.SHARED_BYTES, stage, message, help)
 
 
 def grid_threads(gpu: Gpu, total: int) -> int:

@@ -16,7 +16,7 @@ from edgekernelbench.lowering.access import work
 from edgekernelbench.lowering.gpu.device import Level
 from edgekernelbench.lowering.graph import Graph
 from edgekernelbench.lowering.nest import Mode
-from edgekernelbench.lowering.plan import extents_of, own_axes
+from edgekernelbench.lowering.plan import Nest, extents_of, own_axes
 
 LIGHT_STEP = 400_000
 """Weighted operations of a stage in one step, up to which one block is faster than launches."""
@@ -27,15 +27,23 @@ NARROW = 32
 HEAVY_ITERATION = 1 << 22
 
 
-def loop_modes(nodes: Iterable[Node], level: Level = "host") -> dict[Var, Mode]:
-    """The mode of each loop of a program."""
+def loop_modes(
+    nodes: Iterable[Node], level: Level = "host", stated: Mapping[str, Nest] | None = None
+) -> dict[Var, Mode]:
+    """The mode of each loop of a program.
+
+    Args:
+        stated: nests of the author's, by stage: blocks in a loop's body are launched by the host,
+            threads share each iteration.
+    """
+    stated = stated or {}
     out: dict[Var, Mode] = {}
     for node in nodes:
         if isinstance(node, Loop):
             for loop in chain(node):
-                out[loop.var] = _mode(node, level)
+                out[loop.var] = _asked(node, level, stated) or _mode(node, level)
             last = chain(node)[-1]
-            out |= loop_modes(last.body, inner_level(out[last.var], level))
+            out |= loop_modes(last.body, inner_level(out[last.var], level), stated)
     return out
 
 
@@ -71,6 +79,19 @@ def chain(loop: Loop) -> list[Loop]:
 
 def count_of(loop: Loop) -> int:
     return max(0, loop.hi - loop.lo)
+
+
+def _asked(loop: Loop, level: Level, stated: Mapping[str, Nest]) -> Mode | None:
+    """The mode that nests in the body ask for."""
+    nests = [stated[stage.name] for _, stage in core.stages(loop.body) if stage.name in stated]
+    kinds = {piece.kind for nest in nests for piece in nest.pieces}
+    if not kinds & {"block", "thread"} or level == "thread":
+        return None
+    if level == "block":
+        return "serial"
+    if "block" in kinds:
+        return "host"
+    return "block" if loop.kind == "seq" else "blocks"
 
 
 def _mode(loop: Loop, level: Level) -> Mode:

@@ -1,0 +1,81 @@
+"""Runs a kernel in Oclgrind: a process of its own, whose environment names the log.
+
+``python -m tests.lowering.run_grind FILE [N]``: without the N-th barrier, if N is given.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from edgekernelbench.compilers.tvm.device.oclgrind import Report, reports, settings
+from edgekernelbench.ir.interpret import interpret
+from edgekernelbench.lowering import nest
+from edgekernelbench.lowering.gpu import device as gpu_device
+from edgekernelbench.targets.gpus import opencl_target
+
+from .support import compare, draw_inputs, load_text, must_lower
+
+
+def watched(text: str, folder: Path, without: int | None = None) -> tuple[Report, ...]:
+    """What Oclgrind reports while a kernel runs, whose results must be right if it is whole."""
+    file, log = folder / "kernel.ekir", folder / "oclgrind.log"
+    file.write_text(text, encoding="utf-8")
+    gpu = opencl_target().gpu
+    assert gpu is not None
+    environment = {**os.environ, **settings(gpu, str(log))}
+    del environment["OCLGRIND_CHECK_API"]  # the bindings ask for more than it knows
+    command = [sys.executable, "-m", "tests.lowering.run_grind", str(file)]
+    command += [] if without is None else [str(without)]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return reports(log.read_text(encoding="utf-8")) if log.exists() else ()
+
+
+def drop_barrier(number: int) -> None:
+    """The lowering leaves out a barrier from now on."""
+    place = gpu_device.place_barriers
+    seen = 0
+
+    def pruned(body: nest.Stmt) -> nest.Stmt:
+        nonlocal seen
+        match body:
+            case nest.Barrier():
+                seen += 1
+                return nest.Seq(()) if seen - 1 == number else body
+            case nest.For():
+                inner = pruned(body.body)
+                return nest.For(body.var, body.lo, body.extent, body.kind, inner)
+            case nest.Seq():
+                return nest.Seq(tuple(map(pruned, body.body)))
+            case _:
+                return body
+
+    gpu_device.place_barriers = lambda *given: [pruned(s) for s in place(*given)]
+
+
+def main(file: str, *without: str) -> None:
+    from .run_device import DeviceRun, device
+
+    for number in without:
+        drop_barrier(int(number))
+    kernel, program = load_text(Path(file).read_text(encoding="utf-8"))
+    module = must_lower(kernel, program, opencl_target()).module
+    assert module is not None
+    inputs = draw_inputs(program)
+    poison = {t.name: np.full(t.shape, 77, t.dtype.numpy) for t in program.outputs}
+    run = DeviceRun(module, opencl_target(), device("Oclgrind"))
+    got = run.run({**inputs, **poison})
+    if not without:
+        want = interpret(program, inputs, "declared")
+        for tensor in program.outputs:
+            compare(got[tensor.name], want[tensor.name], tensor.name)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
