@@ -3,9 +3,10 @@
     .venv/bin/python benchmarks/gpu_speed.py runs/gpu-speed.jsonl --target cuda --minutes 30
     .venv/bin/python benchmarks/gpu_speed.py runs/gpu-speed.jsonl --table
 
-Takes the gallery's kernels and the canonical programs of their workloads (default rules), and a
-square f32 product of 1024. Kernel and baselines are timed in turns. Work that the file already
-holds is skipped, so a run that was stopped goes on. Measure with nothing else on the device.
+Takes a square f32 product of 1024, under the default rules and in tiles, then the gallery's kernels
+with layers for GPUs and the canonical programs of all its workloads. Kernel and baselines are timed
+in turns. Work that the file already holds is skipped, so a run that was stopped goes on. Measure
+with nothing else on the device.
 """
 
 from __future__ import annotations
@@ -39,6 +40,29 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+TILES = ((64, 64, 16, 8, 4), (64, 64, 16, 8, 8), (128, 64, 16, 8, 8), (128, 128, 16, 8, 8))
+"""Rows and columns of a block's tile and its depth, rows and columns of a thread's."""
+
+_TILED = """%s {
+  compute { C[m, n] = sum[k: K](A[m, k] * B[n, k]) }
+  schedule for gpu {
+    loops C (block m by %d, block n by %d, k by %d, thread m by %d, thread n by %d, k,
+             unroll m, unroll n)
+  }
+  memory for gpu {
+    cache A, B in C.k0
+    layout A.cache [m, k] -> [k, m]
+    layout B.cache [n, k] -> [k, n]
+  }
+}
+"""
+
+
+def tiled(square: Any, tile: tuple[int, ...]) -> str:
+    """The product with both factors in shared memory and a tile of the result in registers."""
+    return _TILED % (square.header().rstrip(" {"), *tile)
+
+
 def entries(options: argparse.Namespace) -> Iterator[tuple[str, str, Any, str]]:
     """Name, kind, task and text of each kernel."""
     from edgekernelbench.suite import load_suite
@@ -51,9 +75,21 @@ def entries(options: argparse.Namespace) -> Iterator[tuple[str, str, Any, str]]:
         return
     square = load_suite().workloads["matmul_nt__01"].resized(M=1024, N=1024, K=1024)
     yield "matmul 1024", "canonical", square, square.canonical()
+    for tile in TILES:
+        yield f"matmul 1024, {' x '.join(map(str, tile))}", "tiles", square, tiled(square, tile)
     for name, example in load_gallery().items():
-        yield name, "gallery", example.workload, example.kernel
+        if for_gpus(example.kernel):
+            yield name, "gallery", example.workload, example.kernel
         yield name, "canonical", example.workload, example.workload.canonical()
+
+
+def for_gpus(text: str) -> bool:
+    """Whether a kernel has a layer for GPUs; without one it runs under the default rules."""
+    from edgekernelbench.ir.parse import parse
+
+    kernel = parse(text).kernel
+    layers = () if kernel is None else (*kernel.schedules, *kernel.memories)
+    return any(layer.target not in ("cpu", "llvm") for layer in layers)
 
 
 def measure(options: argparse.Namespace, rows: list[Row]) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from edgekernelbench.agents.base import Answer, Budget, Device, Task
+from edgekernelbench.agents.batches import read_answers
 from edgekernelbench.agents.model import (
     Message,
     ProviderError,
     Reply,
     Scripted,
     prompt_hash,
-    read_answers,
 )
 from edgekernelbench.agents.prompts import estimate_tokens, first_prompt, guide, prompt_version
 from edgekernelbench.agents.registry import make_agent
@@ -25,6 +25,7 @@ from edgekernelbench.evaluator.model import BaselineResult, Evaluation, Evaluati
 from edgekernelbench.records.schema import Spent
 from edgekernelbench.suite import load_suite
 from edgekernelbench.suite.gallery import load_gallery
+from edgekernelbench.targets.gpus import cuda_target
 from edgekernelbench.targets.model import Target
 from tests.factories import baseline, correct, performance
 
@@ -111,6 +112,13 @@ def test_every_first_prompt_of_level_1_is_short_and_complete():
         assert guide() in system.text
         assert workload.header() in user.text
         assert "Tolerance" in user.text and "a CPU" in user.text and "8 evaluations" in user.text
+
+
+def test_authors_for_a_gpu_are_told_of_blocks_and_shared_memory():
+    workload = load_suite().workloads["relu__01"]
+    _, user = first_prompt(Task(workload, cuda_target("sm_87")))
+    assert "8 multiprocessors" in user.text and "48 KiB of shared memory" in user.text
+    assert "PyTorch" in user.text and "-bit vectors" not in user.text
 
 
 def test_prompts_show_one_expert_kernel_of_another_pattern():
@@ -233,17 +241,17 @@ CHAT = {"choices": [{"message": {"content": "b"}, "finish_reason": "length"}]}
 PARTS = {"content": [{"type": "text", "text": "c"}], "stop_reason": "end_turn"}
 
 
-def test_stored_answers_are_given_in_their_order(tmp_path: Path):
+def test_stored_answers_are_given_to_attempts_in_their_order(tmp_path: Path):
     key = prompt_hash(MESSAGES)
     lines = [
         {"prompt_hash": key, "text": "a", "tokens": 3},
-        {"custom_id": f"{key}-1", "response": {"body": {**CHAT, "usage": {"prompt_tokens": 2}}}},
+        {"custom_id": key, "response": {"body": {**CHAT, "usage": {"prompt_tokens": 2}}}},
         {"custom_id": key, "result": {"message": {**PARTS, "usage": {"output_tokens": 4}}}},
     ]
     path = tmp_path / "answers.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
     model = read_answers(path)
-    replies = [model.ask(MESSAGES) for _ in range(4)]
+    replies = [model.ask(MESSAGES, epoch) for epoch in range(4)]
     assert [r.text for r in replies] == ["a", "b", "c", "c"]
     assert [r.tokens for r in replies] == [3, 2, 4, 4]
     assert [r.cut for r in replies] == [False, True, False, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from typer.testing import CliRunner
 
 from edgekernelbench.cli.main import app, main
 from edgekernelbench.errors import UsageError
+from edgekernelbench.targets.peaks import Peaks
+from tests.evaluator.test_plausible import PEAKS
 from tests.factories import record
 
 GOOD = """kernel k[N=8](x: f32[N]) -> (y: f32[N]) {
@@ -127,6 +130,29 @@ def test_explain_shows_the_nest() -> None:
     assert result["nest"]
 
 
+def test_devices_show_takes_the_target_by_position_or_by_option() -> None:
+    texts = [_run("devices", "show", *args, "--json")[1] for args in ([], ["llvm"])]
+    texts.append(_run("devices", "show", "--target", "llvm", "--json")[1])
+    assert len(set(texts)) == 1 and json.loads(texts[0])["backend"] == "llvm"
+    assert "name" in _run("devices", "show", "llvm")[1]
+    _, _, error = _run("devices", "show", "llvm", "--target", "llvm")
+    assert isinstance(error, UsageError)
+
+
+def test_probe_tells_of_each_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    from edgekernelbench.evaluator import peaks
+
+    def measure(_target: object, progress: Callable[[str, int, int], None]) -> Peaks:
+        progress("triad 24 KiB", 0, 2)
+        progress("sum 24 KiB", 1, 2)
+        return PEAKS
+
+    monkeypatch.setattr(peaks, "measure_peaks", measure)
+    result = CliRunner().invoke(app, ["devices", "probe", "--json"])
+    assert Peaks.model_validate_json(result.stdout) == PEAKS
+    assert result.stderr.splitlines() == ["[1/2] triad 24 KiB", "[2/2] sum 24 KiB"]
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -196,3 +222,16 @@ def test_an_unwritable_cache_is_named(
         main()
     assert stop.value.code == 2
     assert "EDGEKERNELBENCH_CACHE" in capsys.readouterr().err
+
+
+def test_code_for_an_architecture_that_is_not_here() -> None:
+    """Compiled where an nvcc knows it, else with the reason why not."""
+    for command in ("check", "explain"):
+        code, text, _ = _run(command, "-", "--target", "cuda-sm_87", "--json", stdin=GOOD)
+        found = json.loads(text)
+        assert code == 0 and found["ok"]
+        if found["not_compiled"]:
+            assert not found["kernels"] and "nvcc" in found["not_compiled"]
+        else:
+            [bill] = found["kernels"]
+            assert bill["name"] == "main_kernel" and bill["registers"] > 0

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from edgekernelbench.compilers.tvm.lift import LiftResult, lift
+from edgekernelbench.compilers.tvm.lift.refusal import unsayable
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.ir.verify import verify
@@ -257,3 +258,20 @@ def test_what_has_no_loops_is_refused() -> None:
     outputs = {"v": Y[:, :2], "i": np.zeros((5, 2), np.int64)}
     result = lift_model(model, {"a": Y}, outputs)
     assert result.program is None and result.reason
+    assert "ExternFunc" not in result.reason and "lowered to loops" in result.reason
+
+
+def test_parts_that_no_kernel_has_are_named_in_words() -> None:
+    assert str(unsayable("While")) == "it has a loop that ends by a condition, which no kernel has"
+    assert "a Rare of the compiler" in str(unsayable("Rare"))
+
+
+def test_a_scatter_of_the_compiler_is_refused_in_words() -> None:
+    node = helper.make_node("ScatterElements", ["a", "i", "u"], ["y"], axis=0, reduction="add")
+    index, update = np.zeros((3, 6), np.int64), np.ones((3, 6), np.float32)
+    given = {"a": np.zeros((5, 6), np.float32), "i": index, "u": update}
+    result = lift_model(
+        _with_outputs(model_of([node], given, {}, {}), ["y"]), given, {"y": given["a"]}
+    )
+    assert result.program is None
+    assert result.reason.startswith("function scatter_elements: it has ")

@@ -4,6 +4,7 @@ on a device. Runs in child processes; the task is `fakes.FakeTask`: ``y = x * w`
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from edgekernelbench.compilers.launch import (
     ScalarArgument,
     Workspace,
 )
-from edgekernelbench.compilers.tvm.device import build, nvcc, opencl_check
+from edgekernelbench.compilers.tvm.device import build, cubin, nvcc, opencl_check
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.buildchild import KernelReply
+from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.targets.model import Target
 from tests.evaluator.child_fakes import N, manifest
 
@@ -44,6 +46,15 @@ BODIES = {
     "forever": "y[i] = x[i] * w[i];",
     "large_groups": "y[i] = x[i] * w[i];",
 }
+
+
+def cuda_source(body: str) -> str:
+    """The same as `source` in CUDA."""
+    text = BODIES[body].replace("__global ", "")
+    return (
+        'extern "C" __global__ void k(float *x, const float *w, float *y, float *t, int step)\n'
+        f"{{ int i = blockIdx.x * blockDim.x + threadIdx.x; {text} }}\n"
+    )
 
 
 def source(body: str) -> str:
@@ -79,23 +90,43 @@ def plan(body: str, n: int) -> LaunchPlan:
 
 
 def build_body(body: str, target: Target, folder: Path) -> KernelReply:
-    """Source and manifest; the driver compiles it, as for any kernel. For CUDA the body's name is
-    all: `fake_cuda.c` knows what it does."""
+    """Code and manifest; the device's compiler takes it, as for any kernel. Of the driver in
+    `fake_cuda.c` a body's name is all that is wanted."""
     n = 64 if body == "canary" else N
     made: Manifest = manifest(n=n, out=n, const=body != "canary")
-    library, code = opencl_check.SOURCE, source(body) if body in BODIES else ""
-    if target.backend == "cuda":
-        library, code = nvcc.CUBIN, body
-    made = made.model_copy(update={"library": library, "plans": {"main": plan(body, n)}})
-    (folder / library).write_text(code)
+    made = made.model_copy(update={"plans": {"main": plan(body, n)}})
+    code = build.DeviceCode("", dict(made.plans))
+    library, found = nvcc.CUBIN, ()
+    if target.cuda is None:
+        library, found = _opencl(replace(code, source=source(body)), body, target, folder)
+    elif target.cuda.name.startswith("Fake"):
+        (folder / library).write_text(body)
+    elif body == "forever":
+        library = _plain(cuda_source(body), folder)
+    else:
+        finished = cubin.finish(replace(code, source=cuda_source(body)), target, folder)
+        library, found = finished.library, finished.diagnostics
+    if found:
+        dicts = tuple(d.as_dict() for d in found)
+        return KernelReply(outcome="compile_error", diagnostics=dicts)
+    made = made.model_copy(update={"library": library})
     (folder / "manifest.json").write_text(made.model_dump_json())
-    if body != "forever" and target.opencl is not None:
-        code = build.DeviceCode(source(body), dict(made.plans))
-        found = opencl_check.check_on_device(code, target.opencl, folder)
-        if found:
-            dicts = tuple(d.as_dict() for d in found)
-            return KernelReply(outcome="compile_error", diagnostics=dicts)
     return KernelReply(outcome="built", kernel_hash="0" * 64)
+
+
+def _opencl(
+    code: build.DeviceCode, body: str, target: Target, folder: Path
+) -> tuple[str, tuple[Diagnostic, ...]]:
+    (folder / opencl_check.SOURCE).write_text(code.source)
+    if body == "forever" or target.opencl is None:
+        return opencl_check.SOURCE, ()
+    return opencl_check.SOURCE, opencl_check.check_on_device(code, target.opencl, folder)
+
+
+def _plain(text: str, folder: Path) -> str:
+    """A file that is never loaded: the plan is refused before."""
+    (folder / nvcc.SOURCE).write_text(text)
+    return nvcc.SOURCE
 
 
 def build_kernel(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:

@@ -66,7 +66,7 @@ def session(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         canary="#canary",
         baselines={"slow": f"{HERE}:SLOW", "wrong": f"{HERE}:WRONG"},
     )
-    effort = {"run_s": 5.0, "total_run_s": 120, "replicas": 2, "baselines": ("slow", "wrong")}
+    effort = {"run_s": 8.0, "total_run_s": 120, "replicas": 2, "baselines": ("slow", "wrong")}
     settings = QUICK.model_copy(update=effort)
     cache = tmp_path_factory.mktemp("cache")
     with (

@@ -47,6 +47,25 @@ def test_differences(old: str, new: str, codes: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "marked"),
+    [
+        ("M=32, K=48", "K=48, M=32", "K"),
+        ("N=64]", "N=64, P=2]", "P"),
+        ("X: f32[M, K], W:", "XX: f32[M, K], W:", "XX"),
+        ("-> (Y: f32[M, N])", "-> (Y: f32[M, N], Z: f32[M])", "Z"),
+        (", b: const f32[N]", "", "kernel"),
+    ],
+)
+def test_the_first_name_that_differs_is_underlined(old: str, new: str, marked: str) -> None:
+    text = "# a task\n" + TASK.header().replace(old, new)
+    text += " { compute { " + ("Z[i] = 0 " if marked == "Z" else "") + "Y[i, j] = W[0, j] } }"
+    found = check_text(text, Interface.of(TASK)).diagnostics
+    (diagnostic,) = (d for d in found if d.severity == "error")
+    assert diagnostic.rule.code == "E501" and diagnostic.span is not None
+    assert text[diagnostic.span.start : diagnostic.span.end] == marked
+
+
+@pytest.mark.parametrize(
     ("text", "step"),
     [
         ("", "parse"),

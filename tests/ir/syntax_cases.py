@@ -20,6 +20,10 @@ def _kernel(head: str, body: str = "y[i] = x[i]") -> str:
     return f"{head} {{ compute {{ {body} }} }}"
 
 
+def _kernel_with(definition: str) -> str:
+    return f"{_HEADER}  {definition}\n  compute {{ y[i, j] = b[j] }}\n}}\n"
+
+
 CASES: dict[str, str] = {
     # reductions
     "red_noparen": _compute("y[i, j] = sum[k: K] x[i, k] * w[k, j]"),
@@ -140,6 +144,10 @@ CASES: dict[str, str] = {
     # sections
     "nocompute": "kernel k[N=4](x: f32[N]) -> (y: f32[N]) {\n"
     "  y[i] = x[i]\n  z[i: N] = x[i] +* 2\n}\n",
+    "def_between": _kernel_with("def g(a) = a * 2"),
+    "combiner_between": _kernel_with("combiner m(a, b) init 0 = { let c = a  return max(c, b) }"),
+    "template_between": _kernel_with("template g(t) -> (o) { o[i: 4] = t[i] * 2 }"),
+    "two_defs_between": _kernel_with("def g(a) = { let b = a  return b }  def h(a) = a * 2"),
     "nocompute2": "kernel k[N=4](x: f32[N]) -> (y: f32[N]) { }",
     "missing_close": _HEADER
     + "  compute {\n"
@@ -186,6 +194,8 @@ CASES: dict[str, str] = {
     "m_cache": _layer("cache x at y.k0\ncache w in y\ncache x: int8 in y.k", "memory for cpu"),
     "m_fetch": _layer("prefetch x in y.k\nprefetch x at y.k ahead 4 8", "memory for cpu"),
     "s_cache": _layer("cache x in y.k0\ncache_read x\noption 256\noption unroll = 4"),
+    "m_loops_same_line": _layer("cache w in y.j   loops w.cache (k, j)", "memory for cpu"),
+    "s_cache_same_line": _layer("loops y (i, j, k)   cache w in y.j"),
     "m_loops": _layer("loops y (i, j, k)", "memory for cpu"),
     "c_loops": _compute("y[i, j] = 0\nloops y (i, j)\nlayout w [k, j] -> [j, k]"),
     # several

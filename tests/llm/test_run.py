@@ -2,106 +2,29 @@
 
 from __future__ import annotations
 
-import threading
+import itertools
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from edgekernelbench.errors import UsageError
-from edgekernelbench.evaluator.attempt import Check
-from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
-from edgekernelbench.llm import tasks
+from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.llm.run import Asking, run_with_model
-from edgekernelbench.records.schema import Record, Spent
+from edgekernelbench.records.schema import Record
 from edgekernelbench.records.store import RECORDS, read_records
-from edgekernelbench.runs import run as runs
-from edgekernelbench.runs.run import Order
 from edgekernelbench.scores.score import score
-from edgekernelbench.suite import load_suite
-from tests.factories import baseline, correct
 
+from .fakes import MODEL, NAMES, Session, asking, kernel, order
 from .server import serving
 
-MODEL = "openai-api/loopback/scripted"
-NAMES = ("relu__01", "softmax_last__02", "gelu_erf__02", "matmul_nt__01", "rms_norm__02")
-TASKS = tuple(load_suite().workloads[name] for name in NAMES)
-
-
-class Session:
-    """Says of a kernel what its text says; two at a time would be noticed."""
-
-    busy = threading.Lock()
-    overlaps = 0
-
-    def __init__(self, workload: str) -> None:
-        self.workload = workload
-
-    def redraw(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def check(self, text: str) -> Check:
-        return Check("ab" * 32, None, "", ())
-
-    def evaluate(self, text: str) -> Evaluation:
-        if not Session.busy.acquire(blocking=False):
-            Session.overlaps += 1
-        else:
-            time.sleep(0.05)
-            Session.busy.release()
-        if "# wrong" in text:
-            return Evaluation(
-                status=EvaluationStatus.CRASHED, workload=self.workload, target="llvm", message="no"
-            )
-        speed = 2.0 if "# fast" in text else 0.5
-        return correct(self.workload, {"tvm": baseline(speed, speed * 0.9)}, "tvm")
-
-
-class Evaluator:
-    def __init__(self, *_: Any, **__: Any) -> None: ...
-
-    def session(self, task: Any) -> Session:
-        return Session(task.id)
-
-    def close(self) -> None: ...
-
-
-@pytest.fixture(autouse=True)
-def without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "Evaluator", Evaluator)
-    monkeypatch.setattr(runs, "build_ahead", lambda _evaluator, found: iter(found))
-    monkeypatch.setenv("LOOPBACK_API_KEY", "none")
-    Session.overlaps = 0
-
-
-def kernel(task: str, word: str) -> str:
-    return f"{load_suite().workloads[task].header()} {{ compute {{ }} # {word}\n}}"
+pytestmark = pytest.mark.usefixtures("without_a_device")
 
 
 def answer(task: str) -> str:
     """Two fast kernels, a slow one, a wrong one and none."""
     words = {NAMES[0]: "fast", NAMES[1]: "fast", NAMES[2]: "slow", NAMES[3]: "wrong"}
     return f"```ekir\n{kernel(task, words[task])}\n```" if task in words else "I cannot."
-
-
-def order(folder: Path, agent: str = "direct", resume: bool = False, epochs: int = 1) -> Order:
-    return Order(
-        agent=agent,
-        target="llvm",
-        workloads=TASKS,
-        subset="named",
-        limits=Spent(evaluations=2),
-        epochs=epochs,
-        seed=0,
-        folder=folder,
-        resume=resume,
-    )
-
-
-def asking(url: str, **more: Any) -> Asking:
-    return Asking(MODEL, base_url=url, **more)
 
 
 def by_task(records: list[Record]) -> dict[str, EvaluationStatus]:
@@ -126,6 +49,26 @@ def test_scores_are_those_that_the_answers_deserve(tmp_path: Path) -> None:
     for key in (step.prompt, step.answer):
         assert (tmp_path / "texts" / f"{key}.md").read_text()
     assert list((tmp_path / "inspect").glob("*.eval"))
+
+
+def overlapping(spans: list[tuple[float, float]]) -> int:
+    """How many spans begin before one that began earlier has ended."""
+    ordered = sorted(spans)
+    ends = itertools.accumulate((end for _, end in ordered), max)
+    return sum(begin < end for (begin, _), end in zip(ordered[1:], ends, strict=False))
+
+
+def test_many_questions_are_under_way_and_one_kernel_is_on_the_device(tmp_path: Path) -> None:
+    def slow(task: str) -> str:
+        time.sleep(0.3)
+        return f"```ekir\n{kernel(task, 'slow')}\n```"
+
+    with serving(slow) as server:
+        run_with_model(order(tmp_path, "repair", epochs=2), asking(server.url, samples=8))
+    # Two evaluations in each of ten attempts, and the verdict on each.
+    assert len(Session.spans) == 30 and len(server.spans) == 20
+    assert overlapping(Session.spans) == Session.overlaps == 0
+    assert overlapping(server.spans) >= 5
 
 
 def test_faults_of_the_provider_are_retried_or_leave_the_denominator(tmp_path: Path) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from edgekernelbench.ir.core import Program
+from edgekernelbench.compilers.tvm.compiler import compile_module
+from edgekernelbench.compilers.tvm.device.load import LoadedDeviceKernel
+from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.gpu.device import loops_of
 from edgekernelbench.lowering.lower import lower
+from edgekernelbench.targets.device import POCL, Choice
 from edgekernelbench.targets.gpus import cuda_target, opencl_target
+from edgekernelbench.targets.registry import find_target
 
 from .support import compare, draw_inputs, load_text, must_lower
 
@@ -29,6 +36,9 @@ MATMUL = """kernel k[M=33, K=20, N=47](X: f32[M, K], W: const f32[K, N]) -> (Y: 
   compute { Y[i, j] = relu(sum[k: K](X[i, k] * W[k, j])) }
 }"""
 FULL = """kernel k[N=70001](x: f32[N]) -> (y: f32[1]) { compute { y[i] = sum[n: N](x[n]) } }"""
+SCALAR = """kernel k[N=120](x: f32[N]) -> (y: f32[N]) {
+  compute { mx = max[n: N](x[n])  y[n] = x[n] - mx }
+}"""
 SCAN = """kernel k[L=40, D=6](x: f32[D, L]) -> (y: f32[D, L]) {
   compute { each d: D { seq t: L { y[d, t] = x[d, t] + 0.5 * pad(y[d, t-1], 0) } } }
 }"""
@@ -71,7 +81,7 @@ kernel k[H=12](x: f32[3, H, H], u: const f32[8, 3, 3, 3], v: const f32[8, 8, 3, 
 }"""
 KERNELS = {
     "map": MAP, "rows": ROWS, "matmul": MATMUL, "full": FULL, "scan": SCAN, "steps": STEPS,
-    "scatter": SCATTER, "tuples": TUPLES, "net": NET,
+    "scatter": SCATTER, "tuples": TUPLES, "net": NET, "scalar": SCALAR,
 }  # fmt: skip
 
 
@@ -104,6 +114,10 @@ def test_a_block_a_row_and_a_tree() -> None:
     shared = [s for s in _statements(kernel) if isinstance(s, nest.Alloc) and s.scope == "shared"]
     assert [s.tensor.shape for s in shared] == [(128,)]
     assert any(isinstance(s, nest.Barrier) for s in _statements(kernel))
+
+
+def test_a_single_result_has_a_block_to_itself() -> None:
+    assert shapes(body(SCALAR))[0] == (1, 32)
 
 
 def test_very_many_terms_take_two_passes() -> None:
@@ -150,27 +164,28 @@ def _outside(body: nest.Stmt):
 
 
 # ------------------------------------------------------------------ results
-@pytest.fixture
-def pocl(tmp_path, monkeypatch):
-    cl = pytest.importorskip("pyopencl")
-    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
-    if not any("Portable" in p.name for p in cl.get_platforms()):
+@pytest.fixture(scope="module")
+def pocl(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Choice]:
+    """A folder that stays while PoCL keeps its files there, and the device."""
+    try:
+        target = find_target("opencl")
+    except UsageError as error:
+        pytest.skip(error.message)
+    if target.opencl is None or target.opencl.platform != POCL:
         pytest.skip("PoCL is not installed")
-    from .run_device import device
-
-    return device()
+    return tmp_path_factory.mktemp("pocl"), target.opencl.choice
 
 
-def run_on(device, text: str, inputs: dict | None = None) -> tuple[dict, dict, Program]:
-    """Inputs, results and program; outputs begin with a value that no kernel leaves."""
-    from .run_device import DeviceRun
-
+def run_on(pocl: tuple[Path, Choice], text: str, inputs: dict | None = None) -> tuple:
+    """Inputs, results and program; outputs begin with what no kernel leaves."""
     kernel, program = load_text(text)
     module = must_lower(kernel, program, opencl_target()).module
     assert module is not None
     inputs = inputs or draw_inputs(program)
-    poison = {t.name: np.full(t.shape, 77, t.dtype.numpy) for t in program.outputs}
-    got = DeviceRun(module, opencl_target(), device).run({**inputs, **poison})
+    folder = Path(tempfile.mkdtemp(dir=pocl[0]))
+    built = compile_module(module, program, opencl_target(), folder)
+    assert built.artifact is not None, built.diagnostics
+    got = LoadedDeviceKernel(folder, pocl[1]).run_apart(inputs, inputs)
     return inputs, got, program
 
 
@@ -216,6 +231,21 @@ def test_cuda_source_holds_every_kernel(name: str) -> None:
     assert launched > 0
     assert source.count('extern "C" __global__') == 2 * len(build.kernel_names(lowered))
     assert len([n for n in build.kernel_names(lowered) if n.startswith("main")]) == launched
+
+
+@pytest.mark.parametrize(("name", "promised"), [("matmul", True), ("scan", False)])
+def test_pointers_may_alias_where_a_kernel_reads_what_it_writes(name: str, promised: bool) -> None:
+    from edgekernelbench.compilers.tvm.gpu import build
+    from edgekernelbench.compilers.tvm.gpu.emit import emit_device_module
+
+    target = cuda_target("sm_90")
+    kernel, program = load_text(KERNELS[name])
+    module = must_lower(kernel, program, target).module
+    assert module is not None
+    tvm_target = build.device_target(target)
+    lowered = build.split(emit_device_module(module, "cuda"), tvm_target)
+    source = build.device_source(lowered, tvm_target)
+    assert ("__restrict__" in source) == promised
 
 
 def test_a_module_without_kernels_has_no_source() -> None:

@@ -41,6 +41,16 @@ PAIRS = """kernel k[A=1000, B=8](X: f32[A, B]) -> (p: f32, q: f32, r: f32[A]) {
   schedule for cpu { %s }
 }"""
 
+BYTES = """kernel k[M=12, K=64, N=32](x: s8[M, K], w: const s8[N, K]) -> (y: s32[M, N]) {
+  compute { y[i, n] = sum[k: K](x[i, k] * w[n, k]) }
+  schedule for cpu { %s }
+}"""
+
+ONE_ROW = """kernel k[M=1, N=64, K=32](X: f32[M, K], W: f32[K, N]) -> (p: f32[M, N]) {
+  compute { p[i, j] = sum[k: K](X[i, k] * W[k, j]) }
+  schedule for cpu { %s }
+}"""
+
 SEQ = """kernel k[T=4, D=8](x: f32[T, D]) -> (h: f32[T, D], z: f32[D]) {
   compute {
     g[t: T, d: D] = x[t, d] * 2
@@ -81,11 +91,15 @@ SCHEDULE = [
     (MATMUL, "loops acc (i, j, kk)", "E410", "kk", "no axis `kk`", "its axes are i (100), j (64), k (30)"),
     (ROWS, "loops mu (r, c)", "E410", "c", "no axis `c`", "`mu.sum`"),
     (MATMUL, "loops acc (i by 4, j, k)", "E411", "i by 4", "the last piece of `i` has a step", "without `by`"),
-    (MATMUL, "loops acc (i, j, k, i)", "E411", "i", "another piece further inside", "write `i by N` here"),
+    (MATMUL, "loops acc (i, j, k, i)", "E411", "i", "another piece further inside", "write `i by 8` here"),
     (MATMUL, "loops acc (i, j, k by 31, k)", "E412", "k by 31", "step 31 of `k` is larger than 30", "divisors of 30 are 1, 2, 3, 5, 6, 10, 15, 30"),
     (MATMUL, "loops acc (i by 8, i by 16, i, j, k)", "E412", "i by 16", "larger than 8", "1, 2, 4, 8"),
+    (MATMUL, "loops acc (i, j, k, vectorize j)", "E411", "j", "another piece further inside", "write `j by 32` here"),
+    (BYTES, "loops y (i, n by 16, k, vectorize n, dot4 k)", "E411", "k", "another piece further inside", "write `k by 4` here: `dot4` takes four values"),
     (MATMUL, "loops acc (a = i, a = j, k)", "E413", "a = j", "two loops are called `a`", ""),
     (MATMUL, "loops acc (i, parallel j, k)", "E414", "parallel j", "inside a loop that is not parallel", "front"),
+    (MATMUL, "loops acc (i by 8, i, parallel j, k)", "E414", "parallel j", "inside a loop that is not parallel", "or mark the loops outside of it parallel, too: `i0`, `i1`"),
+    (ONE_ROW, "loops p (k by 8, i, parallel j, k)", "E414", "parallel j", "inside a loop that is not parallel", "front"),
     (PAIRS, "loops p (parallel a by 32, parallel b, a)", "E414", "parallel b", "`a0` is split already", "drop `parallel` from `b`"),
     (PAIRS, "loops p (parallel a by 2, a, b)", "E414", "parallel a by 2", "500 chunks", "`parallel a by N` with N from 4 on"),
     (PAIRS, "loops p (parallel a by 8, a, b) place q in p.a0", "E424", "q", "complete only behind its nest", "leave `q` unplaced"),
@@ -165,6 +179,32 @@ def test_a_cache_in_a_stage_that_is_inlined():
     (diagnostic,), _ = diagnose(MATMUL, "inline t", "cache acc in t.i")
     assert diagnostic.rule.code == "E420"
     assert "`t` is inlined: it has no loop to place `acc.cache` in" in diagnostic.message
+
+
+@pytest.mark.parametrize("outer", ["i", "parallel i"])
+def test_a_loop_of_one_iteration_outside_of_a_parallel_one_is_as_good_as_parallel(outer):
+    text = ONE_ROW % f"loops p ({outer}, parallel j by 16, k, vectorize j)"
+    kernel, program = load_text(text)
+    module = lower(kernel, program, TARGET).module
+    assert module is not None and module.nest.startswith("parallel i_j0 in 4:")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "memory"),
+    [
+        ("", "layout X.cache [i, k] -> [k, i]"),
+        ("loops X.cache (i, k)", ""),
+        ("", "cache X.cache in acc.i layout X.cache.cache [i, k] -> [k, i]"),
+    ],
+)
+def test_lines_about_a_refused_copy_are_no_error_of_their_own(schedule, memory):
+    found, _ = diagnose(MATMUL, f"loops acc (i, j, k) {schedule}", f"cache X in t.i {memory}")
+    assert [d.rule.code for d in found] == ["E520"]
+
+
+def test_lines_about_a_copy_that_no_line_asks_for_are_errors():
+    found, _ = diagnose(MATMUL, "loops W.cache (k, j)", "cache X in t.i layout b.cache [j] -> [j]")
+    assert [d.rule.code for d in found] == ["E401", "E520", "E510"]
 
 
 def test_all_errors_of_both_layers_at_once_and_in_text_order():

@@ -35,6 +35,22 @@ def test_the_sum_pays_for_one_empty_call() -> None:
     assert result.spread == (17 / 11, 23 / 9)
 
 
+@pytest.mark.parametrize(
+    ("spread", "verdict"),
+    [
+        ((1.2, 3.0), "decisions across stages gain"),
+        ((0.2, 0.9), "decisions across stages lose"),
+        ((0.06, 24.77), "undecided, 1 lies within the interval"),
+        ((1.0, 2.0), "undecided, 1 lies within the interval"),
+        (None, ""),
+    ],
+)
+def test_a_verdict_only_where_the_interval_allows_one(
+    spread: tuple[float, float] | None, verdict: str
+) -> None:
+    assert timed(8, 7).model_copy(update={"gain": 1.33, "spread": spread}).verdict == verdict
+
+
 def test_no_sum_without_every_part() -> None:
     result = timed(8, None)
     assert result.sum_us is None and result.gain is None

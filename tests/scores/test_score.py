@@ -8,6 +8,7 @@ import pytest
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores.score import score
 from edgekernelbench.scores.statistics import geometric_mean, pass_at_k, wilson
 from tests.factories import baseline, correct, record
@@ -99,3 +100,35 @@ def test_zero_records_and_zero_correct_are_shares_not_crashes() -> None:
 def test_unlike_records_are_not_mixed() -> None:
     with pytest.raises(UsageError, match="more than one agent"):
         score([record("a__01"), record("b__01", agent="canonical")])
+
+
+def test_backends_of_one_agent_are_scored_together_and_apart() -> None:
+    def on(target: str, backend: str | None, made: Record) -> Record:
+        task = made.task.model_copy(update={"target": target, "backend": backend})
+        return made.model_copy(update={"task": task})
+
+    right = correct("a__01", {"tvm": baseline(2.0, 1.8)}, "tvm")
+    result = score(
+        [
+            on("llvm", None, record("a__01", right)),  # as the first releases wrote it
+            on("board", "llvm", record("a__01")),
+            on("phone", "opencl", record("a__01", right)),
+        ]
+    )
+    assert result["n"] == 3, "a task is a workload on a target"
+    assert {name: group["n"] for name, group in result["by_target"].items()} == {
+        "board": 1, "llvm": 1, "phone": 1,
+    }  # fmt: skip
+    llvm, opencl = result["by_backend"]["llvm"], result["by_backend"]["opencl"]
+    share = llvm["correct_at"]["1"]
+    assert (share["count"], share["n"]) == (1, 2) and share["low"] < 0.5 < share["high"]
+    fast = opencl["fast_at"]["best"]["1.0"]
+    assert (fast["count"], fast["n"]) == (1, 1) and fast["low"] < 1.0
+
+
+def test_what_was_spent_is_told() -> None:
+    one = record("a__01")
+    two = record("b__01").model_copy(update={"spent": Spent(tokens=7, cost=0.25)})
+    spent = score([one, two])["spent"]
+    assert spent == {"evaluations": 8, "tokens": 7, "seconds": 1.0, "cost": 0.25}
+    assert score([one])["spent"]["cost"] is None

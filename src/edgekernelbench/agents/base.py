@@ -69,9 +69,13 @@ class Budget:
 
     def exhausted(self) -> str | None:
         """Which limit is reached, as a sentence, or None."""
+        if self.evaluations_left == 0:
+            return f"all {self.limits.evaluations} evaluations are used"
+        return self.all_spent()
+
+    def all_spent(self) -> str | None:
+        """The same without the evaluations: at one of these limits nothing at all goes on."""
         limits = self.limits
-        if limits.evaluations is not None and self._evaluations >= limits.evaluations:
-            return f"all {limits.evaluations} evaluations are used"
         if limits.tokens is not None and self._tokens >= limits.tokens:
             return f"all {limits.tokens} tokens are used"
         if limits.cost is not None and (self._cost or 0.0) >= limits.cost:
@@ -97,6 +101,7 @@ class Device:
     """An agent's only way to the hardware: evaluates kernels of one task and counts each one.
 
     The trajectory grows with every evaluation, so that it exists however an attempt ends.
+    ``epoch``: the number of the attempt at its task, from 0 on.
     """
 
     evaluate_kernel: Callable[[str], Evaluation]
@@ -106,6 +111,7 @@ class Device:
     keep_text: Callable[[str], str] = text_key
     trajectory: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] = lambda _step: None
+    epoch: int = 0
 
     def evaluate(self, kernel: str, reason: str = "", layer: Any = None) -> Evaluation | Refused:
         """Measures a kernel text; every call is charged, whatever its outcome."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from edgekernelbench.agents.base import Agent
 from edgekernelbench.agents.model import Model
 from edgekernelbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgekernelbench.agents.coding import CommandLine
 
 
 def _tuner() -> Agent:
@@ -38,24 +42,50 @@ AGENTS: dict[str, Callable[[], Agent]] = {"tuner": _tuner, "canonical": _canonic
 MODEL_AGENTS: dict[str, Callable[[Model], Agent]] = {"direct": _direct, "repair": _repair}
 
 
-def make_agent(name: str, model: Model | None = None) -> Agent:
+CODING_AGENTS = {"claude-code": "claude_code", "codex": "codex_cli"}
+"""Agents whose command line another project makes, and what inspect-swe calls it."""
+
+
+def make_agent(
+    name: str, model: Model | None = None, command_line: CommandLine | None = None
+) -> Agent:
     """A fresh agent with its default options.
 
     Args:
         model: whom it asks; agents that ask nobody take none.
+        command_line: who runs the command line of a coding agent.
 
     Raises:
         UsageError: for an unknown name, a missing model, or one that is of no use.
     """
+    if name in CODING_AGENTS:
+        return _coding(name, model, command_line)
     if name in MODEL_AGENTS:
         if model is None:
-            raise UsageError(f"the agent {name!r} asks a model", "name one with --model")
+            raise _without_model(name)
         return MODEL_AGENTS[name](model)
     if name in AGENTS:
         if model is not None:
             raise UsageError(f"the agent {name!r} asks no model", "leave --model out")
         return AGENTS[name]()
-    known = sorted({*AGENTS, *MODEL_AGENTS})
+    known = sorted({*AGENTS, *MODEL_AGENTS, *CODING_AGENTS})
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise UsageError(f"unknown agent {name!r}", f"{hint}agents: {', '.join(known)}")
+
+
+def _coding(name: str, model: Model | None, command_line: CommandLine | None) -> Agent:
+    from edgekernelbench.agents.coding import CodingAgent
+
+    if model is None:
+        raise _without_model(name)
+    if command_line is None:
+        raise UsageError(
+            f"the agent {name!r} needs a model that answers now; {model.name} has stored answers",
+            "name a provider's model, PROVIDER/MODEL",
+        )
+    return CodingAgent(name, command_line)
+
+
+def _without_model(name: str) -> UsageError:
+    return UsageError(f"the agent {name!r} asks a model", "name one with --model")

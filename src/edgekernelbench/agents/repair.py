@@ -112,7 +112,7 @@ class _Attempt:
             median_us=f"{performance.median_us:.4g}",
             low_us=f"{performance.low_us:.4g}",
             high_us=f"{performance.high_us:.4g}",
-            speedups=tuple(_speedups(result)),
+            speedups=tuple(speedup_lines(result)),
         )
 
     def _feedback(self, **values: Any) -> str:
@@ -134,7 +134,8 @@ class _Attempt:
         )
 
 
-def _speedups(result: Evaluation) -> Iterable[str]:
+def speedup_lines(result: Evaluation) -> Iterable[str]:
+    """How a correct kernel compares with each baseline, as a model reads it."""
     for name, baseline in result.baselines.items():
         if baseline.speedup is not None:
             mark = ", the one to beat" if name == result.best else ""

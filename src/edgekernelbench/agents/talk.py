@@ -27,7 +27,7 @@ class Talk:
         spent = budget.exhausted()
         if spent is not None:
             return Refused(f"{spent}; answer with the best kernel so far")
-        reply = self.model.ask(messages)
+        reply = self.model.ask(messages, self.device.epoch)
         budget.charge(tokens=reply.tokens, cost=reply.cost)
         step = Step(
             action="ask",

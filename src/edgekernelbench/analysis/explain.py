@@ -6,7 +6,9 @@ from collections import Counter
 
 from pydantic import BaseModel, ConfigDict
 
+from edgekernelbench.analysis.code import DeviceCode
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
+from edgekernelbench.compilers.base import KernelBill
 from edgekernelbench.ir.core import Program
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.facts import Facts, function_facts
@@ -35,12 +37,16 @@ class Explanation(BaseModel):
     """Everything known of a kernel without running it. Bytes, operations, microseconds.
 
     Attributes:
-        flops: operations of one call; a multiply-add counts 2.
-        least_us: bound by operations and by memory traffic, at the measured peaks; None where
-            the target's peaks were not measured.
+        flops: arithmetic of one call; a multiply-add counts 2, ``max`` and ``min`` 1. Comparisons
+            and selections count 0: most of them are borders, whose number the schedule decides.
+        least_compute_us, least_memory_us: bounds by operations and by memory traffic, at the
+            measured peaks; None where the peak was not measured.
+        unmeasured: in words, which peak is missing and what to do about it; else empty.
         instructions: what the dot products of the nest are done with, ``name x lanes``, the most
             frequent in the text first.
         bound: which of the two is larger: ``compute`` or ``memory``.
+        kernels: what each device kernel takes, where a compiler said so.
+        not_compiled: why it did not.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,25 +66,37 @@ class Explanation(BaseModel):
     least_compute_us: float | None = None
     least_memory_us: float | None = None
     bound: str | None = None
+    unmeasured: str = ""
+    kernels: tuple[KernelBill, ...] = ()
+    not_compiled: str = ""
 
 
-def explain(program: Program, module: Module, target: Target, peaks: Peaks | None) -> Explanation:
+def explain(
+    program: Program,
+    module: Module,
+    target: Target,
+    peaks: Peaks | None,
+    code: DeviceCode | None = None,
+) -> Explanation:
     """Puts the static facts of a lowered kernel together.
 
     Args:
         peaks: of the target, to place the kernel on its roofline; None leaves that out.
+        code: what a device's compiler makes of it.
     """
+    code = code or DeviceCode()
     facts = function_facts(module.main)
     io = sum(tensor.bytes for tensor in (*program.inputs, *program.outputs))
     levels = level_traffic(module.main, target.cache_bytes)
     compute_us = memory_us = bound = None
-    seconds = None if peaks is None else _arithmetic_seconds(facts, peaks)
-    if peaks is not None and seconds is not None:
-        compute_us = 1e6 * seconds
+    if peaks is not None:
+        seconds = _arithmetic_seconds(facts, peaks)
+        compute_us = None if seconds is None else 1e6 * seconds
         outer = levels[-1].bytes if levels else footprint_bytes(module.main)
         resident = footprint_bytes(module.main)
         memory_us = 1e6 * outer / peaks.bytes_per_s(int(resident))
-        bound = "compute" if compute_us >= memory_us else "memory"
+        if compute_us is not None:
+            bound = "compute" if compute_us >= memory_us else "memory"
     return Explanation(
         kernel=program.name,
         target=target.name,
@@ -95,6 +113,9 @@ def explain(program: Program, module: Module, target: Target, peaks: Peaks | Non
         least_compute_us=compute_us,
         least_memory_us=memory_us,
         bound=bound,
+        unmeasured=_unmeasured(target, peaks, compute_us),
+        kernels=code.kernels,
+        not_compiled=code.not_compiled,
     )
 
 
@@ -105,6 +126,16 @@ def _arithmetic_seconds(facts: Facts, peaks: Peaks) -> float | None:
     if peaks.ops_bytes is None:
         return None
     return (facts.flops - facts.dots) / peaks.flops_f32 + facts.dots / peaks.ops_bytes
+
+
+def _unmeasured(target: Target, peaks: Peaks | None, compute_us: float | None) -> str:
+    if target.backend != "llvm":
+        return f"no peaks of {target.name}: they are measured of CPUs only"
+    if peaks is None:
+        return "the peaks of this host are not measured: run `ekb devices probe`"
+    if compute_us is None:
+        return "the peak of dot products of bytes is not measured: run `ekb devices probe`"
+    return ""
 
 
 def _instructions(body: nest.Stmt) -> tuple[str, ...]:

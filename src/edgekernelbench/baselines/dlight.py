@@ -29,13 +29,13 @@ def prepare(name: str, materials: Materials, target: Target, folder: Path) -> Re
         for port in materials.ports
     }
     try:
-        build_graph(task.graph, ports, target, folder)
+        without = build_graph(task.graph, ports, target, folder)
     except Refused as reason:
         return Unavailable(str(reason))
-    return _recipe(name, task, materials)
+    return _recipe(name, task, materials, without)
 
 
-def _recipe(name: str, task: Tunable, materials: Materials) -> Recipe:
+def _recipe(name: str, task: Tunable, materials: Materials, without: tuple[str, ...]) -> Recipe:
     from_twin = task.source == "ONNX twin"
     options = {}
     if from_twin:
@@ -44,8 +44,12 @@ def _recipe(name: str, task: Tunable, materials: Materials) -> Recipe:
     return Recipe(
         baseline=name,
         kind="device-kernel",
-        route=f"{task.source}, DLight",
+        route=f"{task.source}, DLight{_but(without)}",
         notes=(task.note,) if task.note else (),
         wants_twin=from_twin,
         options=options,
     )
+
+
+def _but(without: tuple[str, ...]) -> str:
+    return f" without {' and '.join(without)}" if without else ""

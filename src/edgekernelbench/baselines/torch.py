@@ -3,8 +3,8 @@
 What a deployer runs who has a GPU and no compiler. Eager execution of the library's own kernels;
 nothing is traced, fused or tuned, and what depends on constants alone is computed beforehand.
 Products of f32 are computed in f32 (no TF32), as kernels of this project do, and f16 ones are added
-up in f32. Results stay where PyTorch puts them until they are asked for: copying them into the
-task's arrays is no part of the time.
+up in f32. Results are whole arrays of their own, not views, and stay where PyTorch puts them until
+they are asked for: copying them into the task's arrays is no part of the time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from edgekernelbench.baselines.base import DeviceCall, DeviceTimes, Materials, R
 from edgekernelbench.targets.device import CudaChoice
 from edgekernelbench.targets.model import Target
 
-_LAUNCHES_EACH = 4
-"""Kernels that an operator starts, about, at most."""
+_LAUNCHES_EACH = 2
+"""Kernels that an operator starts, about."""
 
 
 class TorchBaseline:
@@ -114,11 +114,10 @@ class _TorchCall:
         options: Mapping[str, Any],
         twin: bytes,
     ) -> None:
-        import torch
-
-        from edgekernelbench.baselines.torch_graph import TorchGraph
+        from edgekernelbench.baselines.torch_graph import TorchGraph, load_torch
         from edgekernelbench.compilers.tvm.device.stream import TimedStream
 
+        torch = load_torch()
         pin_precision(torch)
         torch.cuda.set_device(device)
         own = torch.cuda.Stream()
@@ -165,6 +164,9 @@ class _TorchCall:
 
     def download(self, into: np.ndarray) -> None:
         for name, view in self._views.items():
-            view.copy_(self._results[name].view(view.shape))
+            result = self._results[name]
+            if result.dtype != view.dtype or result.numel() != view.numel():
+                raise ValueError(f"'{name}' comes out as {result.dtype}{list(result.shape)}")
+            view.copy_(result.view(view.shape))
         self._torch.from_numpy(into).copy_(self._arena)
         self._stream.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,14 @@ from edgekernelbench.baselines.torch_node import Node
 from edgekernelbench.baselines.torch_ops import OPERATORS
 
 
+def load_torch() -> Any:
+    """PyTorch, which is no dependency of this package."""
+    return importlib.import_module("torch")
+
+
 def torch_dtype(name: str) -> Any:
     """PyTorch's dtype of NumPy's name."""
-    import torch
-
+    torch = load_torch()
     return torch.bool if name == "bool" else getattr(torch, name)
 
 
@@ -41,8 +46,8 @@ class TorchGraph:
 
     def __init__(self, model: bytes, inputs: Mapping[str, Any], device: str) -> None:
         import onnx
-        import torch
 
+        torch = load_torch()
         graph = onnx.load_from_string(model).graph
         self._torch, self._inputs = torch, dict(inputs)
         self._arrays = {t.name: _array(t) for t in graph.initializer}
@@ -53,6 +58,8 @@ class TorchGraph:
             self._add(node)
         self.operators = len(self._steps)
         self._last = _last_uses(self._steps, self._outputs)
+        given = (*self._inputs.values(), *self._constants.values())
+        self._given = frozenset(tensor.untyped_storage().data_ptr() for tensor in given)
 
     def _add(self, node: Any) -> None:
         given = tuple(node.input)
@@ -69,13 +76,19 @@ class TorchGraph:
             self._steps.append(step)
 
     def run(self) -> dict[str, Any]:
-        """One call: outputs by name. Nothing waits for the device."""
+        """One call: outputs by name, each in memory of its own. Nothing waits for the device."""
         values = {"": None, **self._constants, **self._inputs}
         for step, dead in zip(self._steps, self._last, strict=True):
             _carry_out(step, values)
             for name in dead:
                 del values[name]
-        return {name: values[name] for name in self._outputs}
+        return {name: self._whole(values[name]) for name in self._outputs}
+
+    def _whole(self, tensor: Any) -> Any:
+        """A result as it is to be handed over: in order, and no part of what was given."""
+        ordered = tensor.contiguous()
+        shared = ordered.untyped_storage().data_ptr() in self._given
+        return ordered.clone() if shared else ordered
 
 
 def _carry_out(step: _Step, values: dict[str, Any]) -> None:

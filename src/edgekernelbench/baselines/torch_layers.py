@@ -218,13 +218,12 @@ def _resize(node: Node) -> Function:
         raise Unsupported(f"Resize: {mode}, {where}")
     if mode == "nearest" and node.get("nearest_mode", "round_prefer_floor") != "floor":
         raise Unsupported("Resize: nearest, not rounded down")
-    scales, sizes = node.const(2), node.integers(3)
+    given, sizes = node.const(2), node.integers(3)
+    scales = [] if given is None else given.tolist()
     name, corners = found
 
     def resize(x: Tensor, *_: Tensor) -> Tensor:
-        extents = sizes or [
-            math.floor(n * s) for n, s in zip(x.shape, scales.tolist(), strict=True)
-        ]
+        extents = sizes or [math.floor(n * s) for n, s in zip(x.shape, scales, strict=True)]
         if extents[:2] != list(x.shape[:2]):
             raise Unsupported("Resize: of batch or channels")
         kind = _LINEAR[x.dim() - 2] if name == "linear" else name
@@ -292,38 +291,42 @@ def _recurrence(node: Node) -> Function:
         raise Unsupported(f"{kind}: other functions, clipping, lengths or peepholes")
     if kind == "GRU" and not node.get("linear_before_reset", 0):
         raise Unsupported("GRU: reset before the product")
-    hidden, gates = node.get("hidden_size"), _GATES[kind]
-    function = node.torch.lstm if kind == "LSTM" else node.torch.gru
+    made: list[Any] = []
 
-    def run(x: Tensor, w: Tensor, r: Tensor, bias: Any = None, *rest: Any) -> Sequence[Tensor]:
-        ways = w.shape[0]
-        flat = _weights(w, r, bias, gates, hidden)
-        starts = [s for s in rest[1:3] if s is not None]
-        states = 2 if kind == "LSTM" else 1
-        while len(starts) < states:
-            starts.append(x.new_zeros(ways, x.shape[1], hidden))
-        first = tuple(s.contiguous() for s in starts)
-        given = (first if states == 2 else first[0], flat, bias is not None, 1, 0.0, False)
-        out, *last = function(x, *given, ways == 2, False)
-        split = out.reshape(*out.shape[:2], ways, hidden).permute(0, 2, 1, 3)
-        return (split, *last)[: max(1, len(node.outputs))]
+    def run(x: Tensor, *rest: Tensor | None) -> Sequence[Tensor]:
+        if not made:
+            made.append(_recurrent_module(node, x))
+        states = [state for state in rest[4:6] if state is not None]
+        first = None if not states else tuple(states) if kind == "LSTM" else states[0]
+        out, last = made[0](x, first)
+        ways = 2 if made[0].bidirectional else 1
+        split = out.reshape(*out.shape[:2], ways, -1).permute(0, 2, 1, 3)
+        last = last if isinstance(last, tuple) else (last,)
+        return (split, *last)[: len(node.outputs)]
 
     return run
 
 
-def _weights(w: Tensor, r: Tensor, bias: Any, gates: Sequence[int], hidden: int) -> list[Tensor]:
-    """PyTorch's list of weights and biases, a group a direction."""
-
-    def ordered(matrix: Tensor) -> Tensor:
-        parts = matrix.reshape(len(gates), hidden, *matrix.shape[1:])
-        return parts[list(gates)].reshape(matrix.shape).contiguous()
-
-    flat = []
-    for way in range(w.shape[0]):
-        flat += [ordered(w[way]), ordered(r[way])]
+def _recurrent_module(node: Node, x: Tensor) -> Any:
+    """PyTorch's layer with the node's weights, laid out as cuDNN wants them."""
+    weights, recurrent, bias = node.const(1), node.const(2), node.const(3)
+    assert weights is not None and recurrent is not None
+    gates = _GATES[node.kind]
+    ways, rows, inputs = weights.shape
+    hidden = rows // len(gates)
+    module = getattr(node.torch.nn, node.kind)(
+        inputs, hidden, bias=bias is not None, bidirectional=ways == 2
+    ).to(device=x.device, dtype=x.dtype)
+    for way, suffix in zip(range(ways), ("", "_reverse"), strict=False):
+        parts = {"weight_ih": weights[way], "weight_hh": recurrent[way]}
         if bias is not None:
-            flat += [ordered(half) for half in bias[way].chunk(2)]
-    return flat
+            parts |= {"bias_ih": bias[way][:rows], "bias_hh": bias[way][rows:]}
+        for name, array in parts.items():
+            ordered = array.reshape(len(gates), hidden, *array.shape[1:])[list(gates)]
+            own = getattr(module, f"{name}_l0{suffix}")
+            own.copy_(node.torch.from_numpy(ordered.reshape(array.shape).copy()))
+    module.flatten_parameters()
+    return module.eval()
 
 
 OPERATORS: dict[str, Callable[[Node], Function]] = {

@@ -10,8 +10,10 @@ from edgekernelbench.cli.common import JsonOption, KernelArgument, print_json, r
 from edgekernelbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from edgekernelbench.analysis.code import DeviceCode
     from edgekernelbench.evaluator.checked import CheckedReport
     from edgekernelbench.evaluator.static import StaticResult
+    from edgekernelbench.targets.model import Target
 
 
 def check(
@@ -45,29 +47,49 @@ def check(
         raise UsageError("--oclgrind runs the kernel, and needs its task", "add --workload")
     profile = find_target(target)
     result = static_check(text, task, profile)
+    code = _compiled(result, profile)
     report = None
     if oclgrind and task is not None and result.ok:
         report = check_run(text, task, profile)
     if json:
-        _print_json(result, report, text)
+        _print_json(result, code, report, text)
     else:
-        _print(result, report, text, "stdin" if kernel == "-" else kernel)
+        _print(result, code, report, text, "stdin" if kernel == "-" else kernel)
     if not result.ok or (report is not None and report.outcome != "clean"):
         raise typer.Exit(1)
 
 
-def _print_json(result: StaticResult, report: CheckedReport | None, text: str) -> None:
+def _compiled(result: StaticResult, target: Target) -> DeviceCode:
+    """What a device's compiler makes of a kernel that is right so far; it may still refuse it."""
+    from edgekernelbench.analysis.code import DeviceCode, device_code
+
+    if not result.ok or result.program is None or result.module is None:
+        return DeviceCode()
+    code = device_code(result.program, result.module, target)
+    result.diagnostics += code.diagnostics
+    result.ok = not code.diagnostics
+    return code
+
+
+def _print_json(
+    result: StaticResult, code: DeviceCode, report: CheckedReport | None, text: str
+) -> None:
     printed: dict[str, Any] = {
         "ok": result.ok,
         "kernel": None if result.kernel is None else result.kernel.name,
         "diagnostics": [d.as_dict(text) for d in result.diagnostics],
     }
+    if code.kernels or code.not_compiled:
+        printed["kernels"] = [bill.model_dump(mode="json") for bill in code.kernels]
+        printed["not_compiled"] = code.not_compiled
     if report is not None:
         printed["oclgrind"] = report.model_dump(mode="json")
     print_json(printed)
 
 
-def _print(result: StaticResult, report: CheckedReport | None, text: str, name: str) -> None:
+def _print(
+    result: StaticResult, code: DeviceCode, report: CheckedReport | None, text: str, name: str
+) -> None:
     from edgekernelbench.ir.diagnostics import render
 
     for diagnostic in result.diagnostics:
@@ -75,6 +97,8 @@ def _print(result: StaticResult, report: CheckedReport | None, text: str, name: 
     errors = sum(d.severity == "error" for d in result.diagnostics)
     kernel_name = "?" if result.kernel is None else result.kernel.name
     print(f"{name}: {kernel_name} is right" if result.ok else f"{name}: {errors} error(s)")
+    for line in code.lines():
+        print(line)
     if report is None:
         return
     for found in report.diagnostics:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from edgekernelbench.cli.common import JsonOption, TargetOption, out, print_json, quantity
+from edgekernelbench.cli.common import JsonOption, TargetOption, err, out, print_json, quantity
+from edgekernelbench.errors import UsageError
 
 app = typer.Typer(help="Targets and their measured peaks.", no_args_is_help=True)
 
@@ -26,11 +29,21 @@ def list_(json: JsonOption = False) -> None:
 
 
 @app.command("show")
-def show(target: TargetOption = "llvm", json: JsonOption = False) -> None:
+def show(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[TARGET]", help="As --target takes it.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="The same, as an option; llvm if left out.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
     """Show the profile of a target."""
     from edgekernelbench.targets.registry import find_target
 
-    profile = find_target(target).model_dump(mode="json")
+    if name is not None and target is not None:
+        raise UsageError("two targets: one by position, one by --target", "give one of them")
+    profile = find_target(name or target or "llvm").model_dump(mode="json")
     if json:
         print_json(profile)
         return
@@ -44,7 +57,10 @@ def probe(target: TargetOption = "llvm", json: JsonOption = False) -> None:
     from edgekernelbench.evaluator.peaks import measure_peaks
     from edgekernelbench.targets.registry import find_target
 
-    peaks = measure_peaks(find_target(target))
+    def say(name: str, done: int, of: int) -> None:
+        err.print(f"[{done + 1}/{of}] {name}", markup=False, soft_wrap=True)
+
+    peaks = measure_peaks(find_target(target), progress=say)
     if json:
         print_json(peaks.model_dump(mode="json"))
         return

@@ -23,6 +23,7 @@ from edgekernelbench.cli.common import (
 from edgekernelbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from edgekernelbench.analysis.code import DeviceCode
     from edgekernelbench.runs.interaction import Interaction
 
 
@@ -47,6 +48,7 @@ def explain(
     if between or workload is not None:
         _interaction(kernel, target, between, workload, evaluations, json)
         return
+    from edgekernelbench.analysis.code import device_code
     from edgekernelbench.analysis.explain import explain as compute
     from edgekernelbench.ir.check import check_text
     from edgekernelbench.ir.diagnostics import render
@@ -63,18 +65,22 @@ def explain(
         lowered = lower(checked.kernel, checked.program, profile)
         diagnostics += lowered.diagnostics
         module = lowered.module
-    if module is None or checked.program is None:
+    code = None
+    if module is not None and checked.program is not None:
+        code = device_code(checked.program, module, profile)
+        diagnostics += code.diagnostics
+    if module is None or checked.program is None or code is None or code.diagnostics:
         if json:
             print_json({"ok": False, "diagnostics": [d.as_dict(text) for d in diagnostics]})
         else:
             for diagnostic in diagnostics:
                 print(render(diagnostic, text, kernel), end="\n\n")
         raise typer.Exit(1)
-    result = compute(checked.program, module, profile, load_peaks(profile))
+    result = compute(checked.program, module, profile, load_peaks(profile), code)
     if json:
         print_json({"ok": True, **result.model_dump(mode="json")})
     else:
-        _print(result)
+        _print(result, code)
 
 
 def _interaction(
@@ -129,15 +135,14 @@ def _print_interaction(result: Interaction) -> None:
         return
     calls = f"with one empty call instead of {len(result.units)}"
     out.print(f"sum of stages  {microseconds(result.sum_us)}, {calls}")
-    says = "gain" if result.gain >= 1 else "lose"
     out.print(
         f"sum / whole    {result.gain:.2f}  [{result.spread[0]:.2f} .. {result.spread[1]:.2f}]: "
-        f"decisions across stages {says}",
+        f"{result.verdict}",
         markup=False,
     )
 
 
-def _print(result: Explanation) -> None:
+def _print(result: Explanation, code: DeviceCode) -> None:
     out.print(f"[bold]{result.kernel}[/] on {result.target}\n")
     out.print(result.nest, markup=False, soft_wrap=True)
     table = Table(title="\nbytes moved in one call (estimate)", title_justify="left")
@@ -149,18 +154,24 @@ def _print(result: Explanation) -> None:
             level.name, quantity(level.capacity, "B"), quantity(level.bytes, "B"), f"{times:.1f}"
         )
     out.print(table)
-    out.print(f"operations      {quantity(result.flops, 'op')}")
+    arithmetic = quantity(result.flops, "op")
+    out.print(f"operations      {arithmetic}; comparisons and selections not counted")
     if result.instructions:
         out.print(f"dot products    {', '.join(result.instructions)}")
     out.print(f"in and out      {quantity(result.io_bytes, 'B')}")
     out.print(f"footprint       {quantity(result.footprint_bytes, 'B')}")
     out.print(f"workspace       {quantity(result.workspace_bytes, 'B')}")
     out.print(f"packed          {quantity(result.packed_bytes, 'B')}")
+    for line in code.lines():
+        out.print(line, markup=False, soft_wrap=True)
     out.print(f"intensity       {result.operations_per_byte:.2f} operations a byte in and out")
-    if result.least_compute_us is None or result.least_memory_us is None:
-        out.print("roofline        peaks not measured yet: run `ekb devices probe`")
-        return
-    out.print(
-        f"roofline        at least {microseconds(result.least_compute_us)} of arithmetic, "
-        f"{microseconds(result.least_memory_us)} of memory traffic: {result.bound}-bound"
-    )
+    out.print(f"roofline        {_roofline(result)}", markup=False, soft_wrap=True)
+
+
+def _roofline(result: Explanation) -> str:
+    parts = {"arithmetic": result.least_compute_us, "memory traffic": result.least_memory_us}
+    known = [f"{microseconds(us)} of {name}" for name, us in parts.items() if us is not None]
+    least = f"at least {', '.join(known)}" if known else ""
+    if result.unmeasured:
+        return "; ".join(text for text in (least, result.unmeasured) if text)
+    return f"{least}: {result.bound}-bound"

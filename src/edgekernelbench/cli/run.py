@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.live import Live
@@ -19,11 +19,14 @@ from edgekernelbench.records.schema import Record, Spent, Step
 from edgekernelbench.suite import Workload
 
 if TYPE_CHECKING:
+    from edgekernelbench.agents.model import Model
     from edgekernelbench.runs.run import Order
 
 
 def run(
-    out_folder: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the run.", show_default=False)
+    ] = None,
     agent: Annotated[str, typer.Option(help="Which agent; `tuner` needs no model.")] = "tuner",
     target: TargetOption = "llvm",
     subset: Annotated[str, typer.Option(help=SUBSETS_HELP)] = "quick",
@@ -40,16 +43,41 @@ def run(
     model_base_url: Annotated[
         str | None, typer.Option(help="Address of the model's server, where it is not the usual.")
     ] = None,
+    model_timeout: Annotated[
+        int, typer.Option(min=1, help="Seconds for one answer of a model.")
+    ] = 600,
+    model_retries: Annotated[
+        int, typer.Option(min=0, help="Times that a question is repeated when the provider fails.")
+    ] = 5,
     tokens: Annotated[
         int | None, typer.Option(min=1, help="Tokens an attempt may use, prompts and answers.")
     ] = None,
     cost: Annotated[float | None, typer.Option(min=0, help="Dollars an attempt may use.")] = None,
     samples: Annotated[
-        int, typer.Option(min=1, max=32, help="Attempts that ask a model at the same time.")
-    ] = 8,
+        int | None,
+        typer.Option(
+            min=1,
+            max=32,
+            help="Attempts at the same time that ask a model; 8, and 1 of a coding agent.",
+            show_default=False,
+        ),
+    ] = None,
+    sandbox: Annotated[
+        Literal["docker", "local"],
+        typer.Option(help="Where a coding agent works; `local` does not isolate it."),
+    ] = "docker",
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export-prompts", metavar="FILE", help="Only write what would be asked, as a batch."
+        ),
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A batch's answers to exported prompts.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Run an agent over a subset and score it.
@@ -73,14 +101,27 @@ def run(
         limits=Spent(evaluations=evals, seconds=seconds, tokens=tokens, cost=cost),
         epochs=epochs,
         seed=seed,
-        folder=out_folder,
+        folder=_folder(out_folder, export),
         resume=resume,
+        sandbox=sandbox,
     )
+    if export is not None:
+        _export(order, model, export)
+        return
+    stored = _stored(order, model, answers)
     with _Display() as display:
-        if model is None or model.startswith(REPLAY):
-            records = _run_alone(order, model, display)
+        if model is None or stored is not None:
+            records = _run_alone(order, stored, display)
         else:
-            records = _run_with_model(order, model, model_base_url, samples, display)
+            records = _run_with_model(
+                order,
+                display,
+                model=model,
+                base_url=model_base_url,
+                samples=samples,
+                max_retries=model_retries,
+                timeout=model_timeout,
+            )
     if display.fresh == 0:
         err.print("nothing was left to do: every attempt of this run had finished")
     if json:
@@ -98,23 +139,50 @@ def run(
 REPLAY = "replay:"
 
 
-def _run_alone(order: Order, model: str | None, display: _Display) -> list[Record]:
+def _run_alone(order: Order, model: Model | None, display: _Display) -> list[Record]:
     """Without a provider: an agent that asks nobody, or stored answers."""
-    from edgekernelbench.agents.model import read_answers
     from edgekernelbench.evaluator import Evaluator
     from edgekernelbench.runs.run import run as run_core
 
-    config = order.config(None if model is None else read_answers(Path(model.removeprefix(REPLAY))))
+    config = order.config(model)
     with Evaluator(config.target, settings=config.settings) as evaluator:
         return run_core(config, order.folder, order.resume, evaluator, display)
 
 
-def _run_with_model(
-    order: Order, model: str, base_url: str | None, samples: int, display: _Display
-) -> list[Record]:
-    from edgekernelbench.agents.registry import MODEL_AGENTS, make_agent
+def _folder(given: Path | None, export: Path | None) -> Path:
+    if given is None and export is None:
+        raise UsageError("the run has no folder", "name one with --out")
+    return given or Path()
 
-    if order.agent not in MODEL_AGENTS:
+
+def _export(order: Order, model: str | None, file: Path) -> None:
+    from edgekernelbench.runs.batch import export_prompts
+
+    if model is None:
+        raise UsageError("no model is named for the batch", "name it with --model PROVIDER/MODEL")
+    number = export_prompts(order, model, file)
+    out.print(f"{number} prompts: {file}", markup=False, soft_wrap=True)
+
+
+def _stored(order: Order, model: str | None, answers: Path | None) -> Model | None:
+    """The answers that the options name, if they name any."""
+    from edgekernelbench.agents.batches import read_answers
+    from edgekernelbench.runs.batch import import_answers
+
+    if answers is not None:
+        imported = import_answers(order, answers, model)
+        for note in imported.notes:
+            err.print(f"[yellow]warning:[/] {escape(note)}", soft_wrap=True)
+        return imported.model
+    if model is not None and model.startswith(REPLAY):
+        return read_answers(Path(model.removeprefix(REPLAY)))
+    return None
+
+
+def _run_with_model(order: Order, display: _Display, **asking: Any) -> list[Record]:
+    from edgekernelbench.agents.registry import CODING_AGENTS, MODEL_AGENTS, make_agent
+
+    if order.agent not in {*MODEL_AGENTS, *CODING_AGENTS}:
         make_agent(order.agent)
         raise UsageError(f"the agent {order.agent!r} asks no model", "leave --model out")
     try:
@@ -124,7 +192,12 @@ def _run_with_model(
             f"models are asked through Inspect, and {error.name} is not installed",
             "pip install 'edgekernelbench[models]'",
         ) from error
-    return run_with_model(order, Asking(model, base_url, samples), display)
+    if order.agent in CODING_AGENTS and order.sandbox == "local":
+        err.print(
+            "sandbox local: the agent runs as you and reaches your files and network; its records "
+            "are marked unisolated"
+        )
+    return run_with_model(order, Asking(**asking), display)
 
 
 def why_no_verdict(record: Record) -> str:

@@ -9,7 +9,7 @@ results are held against.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -226,12 +226,21 @@ def _rates(target: Target) -> Iterator[_Rate]:
             yield _Rate(name, task, task.kernel())
 
 
-def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
-    """Measures and stores the peaks of a target; a few seconds.
+def _silent(_name: str, _done: int, _all: int) -> None:
+    pass
+
+
+def measure_peaks(
+    target: Target,
+    evaluator: Evaluator | None = None,
+    progress: Callable[[str, int, int], None] = _silent,
+) -> Peaks:
+    """Measures and stores the peaks of a target: about a minute, most of it compiling.
 
     Args:
         target: the device.
         evaluator: one for the target that is there already.
+        progress: told before each measurement what it is, how many are done and of how many.
 
     Raises:
         UsageError: the target cannot be run here, or none of the kernels for a roof gave a time.
@@ -245,8 +254,8 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
         from edgekernelbench.evaluator.evaluator import Evaluator as Fresh
 
         with Fresh(target) as fresh:
-            return measure_peaks(fresh.target, fresh)
-    seen, failures = _measure(target, evaluator)
+            return measure_peaks(fresh.target, fresh, progress)
+    seen, failures = _measure(target, evaluator, progress)
     products = {n: r for n, (r, task) in seen.items() if isinstance(task, Product)}
     dots = [rate for rate, task in seen.values() if isinstance(task, ByteProduct)]
     streams = [(n, r, task) for n, (r, task) in seen.items() if isinstance(task, Triad | Sum)]
@@ -279,14 +288,16 @@ def measure_peaks(target: Target, evaluator: Evaluator | None = None) -> Peaks:
 
 
 def _measure(
-    target: Target, evaluator: Evaluator
+    target: Target, evaluator: Evaluator, progress: Callable[[str, int, int], None]
 ) -> tuple[dict[str, tuple[float, Product | ByteProduct | Triad | Sum]], list[str]]:
     """Operations or bytes a second by kernel, and what went wrong with the others."""
     from edgekernelbench.evaluator.session import TaskSession
 
     seen: dict[str, tuple[float, Product | ByteProduct | Triad | Sum]] = {}
     failures = []
-    for rate in _rates(target):
+    rates = tuple(_rates(target))
+    for number, rate in enumerate(rates):
+        progress(rate.name, number, len(rates))
         with TaskSession(evaluator, rate.task, baselines=()) as session:
             result = session.evaluate(rate.text)
         if result.performance is None:

@@ -73,6 +73,13 @@ def cuda_side() -> None:
     import edgekernelbench.evaluator.runners  # noqa: F401
 
 
+def toolkit_side() -> None:
+    """What nvcc says of itself, so that no fork has to ask again."""
+    from edgekernelbench.targets.toolkit import find_toolkit
+
+    find_toolkit()
+
+
 def torch_side() -> None:
     """NumPy and the runner. Not PyTorch itself: importing it may start threads."""
     import edgekernelbench.baselines.torch

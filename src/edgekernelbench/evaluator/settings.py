@@ -33,7 +33,7 @@ class EvalSettings(BaseModel):
         baselines: names, of `baselines.registry`.
         threads: cores for candidate and baselines alike; None takes the target's.
         roofline: hold results against the measured peaks of the host, which are measured first
-            where that has not been done (some seconds, once a machine).
+            where that has not been done (about a minute, once a machine).
         roofline_slack: how far above the measured roofline a result may be, as a factor.
         order_seed: decides the order of contestants and which samples are verified, if given;
             None (the rule outside of tests) takes the system's randomness.
@@ -55,7 +55,7 @@ class EvalSettings(BaseModel):
     input_sets: int = Field(default=3, ge=3, le=16)
     pool_evaluations: int = Field(default=8, ge=1)
     verify_samples: int = Field(default=4, ge=2)
-    baselines: tuple[str, ...] = ("tvm", "tvm-raw", "ort", "tvm-tuned")
+    baselines: tuple[str, ...] = ("tvm", "tvm-raw", "ort", "tvm-tuned", "torch")
     threads: int | None = Field(default=None, ge=1)
     roofline: bool = True
     roofline_slack: float = Field(default=1.1, ge=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.baselines.base import Port
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic, Rule, Span
-from edgekernelbench.ir.surface import Kernel
+from edgekernelbench.ir.surface import Kernel, Param, Size
+from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ class StaticResult:
     Attributes:
         kernel: there when it parses.
         program: there when it elaborates, verifies and fits the task.
+        module: there when it was lowered.
         step: the last step that was taken; it failed unless `ok`.
         seconds: wall time by step.
     """
 
     kernel: Kernel | None = None
     program: Program | None = None
+    module: Module | None = None
     step: Step = "parse"
     ok: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -81,7 +84,7 @@ def static_check(
         with _Step(result, "lower"):
             lowered = lower(result.kernel, result.program, target)
             result.diagnostics += lowered.diagnostics
-            result.ok = lowered.module is not None
+            result.module, result.ok = lowered.module, lowered.module is not None
     return result
 
 
@@ -145,29 +148,35 @@ def compare_header(
     kernel: Kernel, program: Program, interface: Interface
 ) -> tuple[Diagnostic, ...]:
     """All differences between a kernel's header and the task's."""
-    found = _compare_names(kernel, program, interface)
+    found = _compare_names(kernel, interface)
     if not found:
         found = _compare_tensors(kernel, program, interface)
         found += _compare_sizes(kernel, dict(program.sizes), interface)
     return tuple(found)
 
 
-def _compare_names(kernel: Kernel, program: Program, interface: Interface) -> list[Diagnostic]:
-    groups = (
-        ("inputs", [t.name for t in program.inputs], _names(interface, False)),
-        ("outputs", [t.name for t in program.outputs], _names(interface, True)),
-        ("sizes", [name for name, _ in program.sizes], list(interface.sizes)),
+def _compare_names(kernel: Kernel, interface: Interface) -> list[Diagnostic]:
+    groups: tuple[tuple[str, tuple[Size | Param, ...], list[str]], ...] = (
+        ("inputs", kernel.inputs, _names(interface, False)),
+        ("outputs", kernel.outputs, _names(interface, True)),
+        ("sizes", kernel.sizes, list(interface.sizes)),
     )
-    return [
-        _diagnostic(
-            HEADER_NAMES,
-            f"the {what} are {_listed(given)}; the task's are {_listed(wanted)}",
-            kernel.span,
-            interface,
-        )
-        for what, given, wanted in groups
-        if given != wanted
-    ]
+    found = []
+    for what, entries, wanted in groups:
+        given = [entry.name for entry in entries]
+        if given != wanted:
+            message = f"the {what} are {_listed(given)}; the task's are {_listed(wanted)}"
+            span = _first_other(kernel, entries, wanted)
+            found.append(_diagnostic(HEADER_NAMES, message, span, interface))
+    return found
+
+
+def _first_other(kernel: Kernel, entries: Sequence[Size | Param], wanted: list[str]) -> Span:
+    """The first name that differs; `kernel` where names are only missing."""
+    for k, entry in enumerate(entries):
+        if entry.name not in wanted[k : k + 1]:
+            return Span(entry.span.start, entry.span.start + len(entry.name))
+    return Span(kernel.span.start, kernel.span.start + len("kernel"))
 
 
 def _names(interface: Interface, outputs: bool) -> list[str]:

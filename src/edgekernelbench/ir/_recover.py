@@ -19,7 +19,7 @@ from edgekernelbench.ir._place import Finding, Layer, Place
 from edgekernelbench.ir._scan import Scan, Tok
 from edgekernelbench.ir._slips import SLIPS
 from edgekernelbench.ir.diagnostics import Report
-from edgekernelbench.ir.words import INFIX_WORDS, SECTION_WORDS
+from edgekernelbench.ir.words import INFIX_WORDS, LINE_WORDS, SECTION_WORDS
 
 MAX_ERRORS = 20
 _MAX_REPAIRS = 8
@@ -167,7 +167,7 @@ class _Reader:
             if structure.text(opening - 1) == ")" or structure.token(opening - 1).kind == "word":
                 return True
         if not (structure.starts_line(at) or before in ("}", ";")):
-            return False
+            return token.text in LINE_WORDS and structure.token(at + 1).kind == "word"
         if token.text == "else" and structure.text(at + 1) in (":", "{"):
             return True
         word = token.kind in ("word", "bad") and token.text not in INFIX_WORDS

@@ -29,6 +29,9 @@ SECTION = Rule(
 )
 TARGET = Rule("E122", "a section's target is one of cpu, gpu, llvm, cuda, opencl")
 NO_COMPUTE = Rule("E123", "a kernel has one compute section")
+DEFINITION = Rule(
+    "E124", "`def`, `combiner`, `template` and `table` stand before `kernel` or inside `compute`"
+)
 
 # ---- the header
 HEADER = Rule("E130", "a header reads `kernel name[SIZE=expr, ...](inputs) -> (outputs) { ... }`")

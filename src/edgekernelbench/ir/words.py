@@ -19,6 +19,8 @@ STATEMENT_WORDS = ("seq", "each", "let", "table", "def", "template", "combiner")
 SECTION_WORDS = ("compute", "schedule", "memory")
 SCHEDULE_WORDS = ("loops", "wave", "place", "inline", "option")
 MEMORY_WORDS = ("layout", "cache", "prefetch")
+LINE_WORDS = SCHEDULE_WORDS + MEMORY_WORDS
+DEFINITION_WORDS = ("def", "combiner", "template", "table")
 PIECE_WORDS = ("parallel", "block", "thread", "vectorize", "unroll", "scatter", "dot4", "by")
 INFIX_WORDS = ("and", "or", "not", "if", "else", "where")
 

@@ -36,7 +36,7 @@ class InspectModel:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def ask(self, messages: Sequence[Message]) -> Reply:
+    def ask(self, messages: Sequence[Message], epoch: int = 0) -> Reply:
         """See `Model.ask`."""
         try:
             return anyio.from_thread.run(_generate, chat(messages))

@@ -8,11 +8,15 @@ from typing import Any
 from inspect_ai import eval as inspect_eval
 from inspect_ai.model import GenerateConfig
 
+from edgekernelbench.agents.registry import CODING_AGENTS
 from edgekernelbench.errors import UsageError
+from edgekernelbench.llm.coding import ready_line
 from edgekernelbench.llm.provider import one_line, ready_model
 from edgekernelbench.llm.tasks import Hosted, kernel_task
 from edgekernelbench.records.schema import Record
 from edgekernelbench.runs.run import Observer, Order
+
+SAMPLES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +26,15 @@ class Asking:
     Attributes:
         model: as Inspect names it, PROVIDER/MODEL.
         base_url: of the provider, in place of its usual one.
-        samples: attempts that go on at the same time; the device still measures one at a time.
+        samples: attempts that go on at the same time; the device still measures one at a time. None
+            is `SAMPLES`, and one for coding agents: what they run would disturb what is measured.
         max_retries: of a question that fails for a reason that may pass.
         timeout: seconds for one answer.
     """
 
     model: str
     base_url: str | None = None
-    samples: int = 8
+    samples: int | None = None
     max_retries: int = 5
     timeout: int = 600
 
@@ -40,9 +45,11 @@ def run_with_model(order: Order, asking: Asking, observer: Observer | None = Non
     Inspect's log goes to the folder ``inspect`` in the run's.
 
     Raises:
-        UsageError: the model cannot be had; see `runs.run.run`; or the evaluation broke.
+        UsageError: the model, or a coding agent's command line, cannot be had; see `runs.run.run`;
+            or the evaluation broke.
     """
     config = GenerateConfig(max_retries=asking.max_retries, attempt_timeout=asking.timeout)
+    ready_line(order)
     model = ready_model(asking.model, asking.base_url, config)
     hosted = Hosted(order, observer)
     try:
@@ -61,7 +68,7 @@ def _evaluate(order: Order, hosted: Hosted, model: Any, asking: Asking) -> None:
         log_dir=str(order.folder / "inspect"),
         display="none",
         log_level="error",
-        max_samples=asking.samples,
+        max_samples=asking.samples or (1 if order.agent in CODING_AGENTS else SAMPLES),
         fail_on_error=False,
     )
     broken = [sample for sample in log.samples or () if sample.error is not None]

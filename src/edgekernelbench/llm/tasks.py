@@ -1,4 +1,4 @@
-"""Inspect tasks: ``edgekernelbench/direct`` and ``edgekernelbench/repair``.
+"""Inspect tasks: ``edgekernelbench/direct``, ``/repair`` and ``/coding_agent``.
 
 `ekb run --agent direct` evaluates the very same task. A sample is one attempt at one workload, in
 an epoch of its own; its record is appended to the run's folder before it is scored, so that a run
@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio.to_thread
 from inspect_ai import Task, task
@@ -19,12 +19,15 @@ from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from edgekernelbench.agents.registry import CODING_AGENTS
+from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import Evaluator
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
+from edgekernelbench.llm.coding import ready_line, sandbox_spec
 from edgekernelbench.llm.provider import InspectModel
 from edgekernelbench.records.schema import Record, Spent, record_id
 from edgekernelbench.records.store import RECORDS, read_records
-from edgekernelbench.runs.run import Attempts, Observer, Order, Silent
+from edgekernelbench.runs.run import Attempts, Observer, Order, Sandbox, Silent
 from edgekernelbench.scores.score import is_fast
 from edgekernelbench.suite.find import find_subset, find_workload
 from edgekernelbench.suite.model import Workload
@@ -42,7 +45,7 @@ class Hosted:
     def open(self, model: str) -> Attempts:
         """The attempts of the run, for a model. Call it from one thread at a time."""
         if self._attempts is None:
-            config = self._order.config(InspectModel(model))
+            config = self._order.config(InspectModel(model), ready_line(self._order))
             self._evaluator = Evaluator(config.target, settings=config.settings)
             order = self._order
             self._attempts = Attempts.open(
@@ -75,11 +78,13 @@ def kernel_task(order: Order, hosted: Hosted) -> Task:
         if record_id(workload.id, order.target, order.agent, epoch) not in done
     ]
     by_id = {workload.id: workload for workload in order.workloads}
+    coding = order.agent in CODING_AGENTS
     return Task(
         dataset=MemoryDataset(samples, name=order.subset),
         solver=attempt(hosted, by_id),
         scorer=verdict(),
         name=f"edgekernelbench/{order.agent}",
+        sandbox=sandbox_spec(order.sandbox) if coding else None,
         fail_on_error=False,
     )
 
@@ -163,7 +168,9 @@ def _by_name(agent: str, evals: int | None, given: dict[str, Any]) -> Task:
         seed=given["seed"],
         folder=folder,
         resume=given["resume"],
+        sandbox=given.get("sandbox", "docker"),
     )
+    ready_line(order)
     return kernel_task(order, Hosted(order))
 
 
@@ -200,3 +207,28 @@ def repair(
     """Diagnostics and measured results go back to the model, for up to ``evals`` evaluations an
     attempt. See `direct` for the rest."""
     return _by_name("repair", evals, locals())
+
+
+@task
+def coding_agent(
+    cli: Literal["claude_code", "codex_cli"] = "claude_code",
+    target: str = "llvm",
+    subset: str = "quick",
+    workload: str | list[str] | None = None,
+    epochs: int = 1,
+    evals: int = 8,
+    tokens: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    out: str | None = None,
+    resume: bool = False,
+    sandbox: Sandbox = "docker",
+) -> Task:
+    """A coding agent's command line in a sandbox, with the tools ``check`` and ``evaluate``. See
+    `repair` for the rest."""
+    names = {line: name for name, line in CODING_AGENTS.items()}
+    if cli not in names:
+        raise UsageError(f"unknown command line {cli!r}", f"cli is one of: {', '.join(names)}")
+    if sandbox not in ("docker", "local"):
+        raise UsageError(f"unknown sandbox {sandbox!r}", "sandbox is docker or local")
+    return _by_name(names[cli], evals, locals())

@@ -26,7 +26,12 @@ from edgekernelbench.ir.core import Program, Tensor, Var
 from edgekernelbench.ir.diagnostics import Diagnostic, Report, Span
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
-from edgekernelbench.lowering.directives.caches import TensorNames, cached_pairs, resolve_caches
+from edgekernelbench.lowering.directives.caches import (
+    TensorNames,
+    cached_pairs,
+    resolve_caches,
+    without_refused,
+)
 from edgekernelbench.lowering.directives.gpu import check_doubled, read_doubled, refuse_on_gpu
 from edgekernelbench.lowering.directives.options import resolve_options
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
@@ -139,6 +144,7 @@ class _Lowering:
             lanes = native_lanes(self.target)
             program = materialise_pads(program, names, cached_pairs(memory), lanes)
         caches = resolve_caches(memory, program, names, self.report)
+        schedule, memory = without_refused(caches, schedule, memory)
         program = caches.program
         graph = build_graph(program)
         layouts = resolve_layouts(memory, program, graph, numbers, names, self.report)

@@ -16,7 +16,10 @@ class _Stored(BaseModel):
 
 
 class TaskFacts(_Stored):
-    """The task as the suite describes it, so that scores need no suite."""
+    """The task as the suite describes it, so that scores need no suite.
+
+    ``backend``: of the target; records of the first releases do not tell.
+    """
 
     workload: str
     pattern: str
@@ -27,6 +30,7 @@ class TaskFacts(_Stored):
     tolerance: str
     tolerance_version: int
     target: str
+    backend: str | None = None
 
 
 class Spent(_Stored):

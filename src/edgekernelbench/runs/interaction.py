@@ -78,6 +78,16 @@ class Interaction(_Stored):
     gain: float | None = None
     spread: tuple[float, float] | None = None
 
+    @property
+    def verdict(self) -> str:
+        """What `spread` allows to say, in words; empty while there is none."""
+        if self.spread is None:
+            return ""
+        low, high = self.spread
+        if low <= 1 <= high:
+            return "undecided, 1 lies within the interval"
+        return f"decisions across stages {'gain' if low > 1 else 'lose'}"
+
 
 def interaction(
     text: str,

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
 from edgekernelbench.agents.model import Model, ProviderError
@@ -28,6 +28,12 @@ from edgekernelbench.runs.bench import Bench
 from edgekernelbench.suite import TOLERANCE_VERSION, Workload
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.registry import find_target
+
+if TYPE_CHECKING:
+    from edgekernelbench.agents.coding import CommandLine
+
+
+Sandbox = Literal["docker", "local"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class RunConfig:
 @dataclass(frozen=True, slots=True)
 class Order:
     """A run as it is asked for: agent and target by name. See `RunConfig` for the fields, and `run`
-    for ``folder`` and ``resume``."""
+    for ``folder`` and ``resume``. ``sandbox``: where a coding agent's command line runs."""
 
     agent: str
     target: str
@@ -76,18 +82,22 @@ class Order:
     seed: int
     folder: Path
     resume: bool
+    sandbox: Sandbox = "docker"
 
-    def config(self, model: Model | None = None) -> RunConfig:
+    def config(
+        self, model: Model | None = None, command_line: CommandLine | None = None
+    ) -> RunConfig:
         """The run's settings.
 
         Args:
             model: whom the agent asks.
+            command_line: who runs a coding agent's command line.
 
         Raises:
             UsageError: there is no such agent or target, or agent and model do not fit.
         """
         return RunConfig(
-            agent=make_agent(self.agent, model),
+            agent=make_agent(self.agent, model, command_line),
             model=None if model is None else model.name,
             target=find_target(self.target),
             workloads=self.workloads,
@@ -96,6 +106,7 @@ class Order:
             epochs=self.epochs,
             seed=self.seed,
             settings=EvalSettings(),
+            isolated=command_line is None or command_line.sandbox != "local",
         )
 
 
@@ -279,6 +290,7 @@ def _attempt(
         functools.partial(bench.check, workload),
         store.keep_text,
         on_step=on_step,
+        epoch=epoch,
     )
     answer = _work(config.agent, Task(workload, config.target), device, seed)
     spent = budget.spent
@@ -338,4 +350,5 @@ def task_facts(workload: Workload, target: Target) -> TaskFacts:
         tolerance=workload.tolerance,
         tolerance_version=TOLERANCE_VERSION,
         target=target.name,
+        backend=target.backend,
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
-from edgekernelbench.records.schema import Record
+from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores.statistics import geometric_mean, pass_at_k, wilson
 
 THRESHOLDS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
@@ -20,11 +20,13 @@ GROUPINGS: dict[str, Callable[[Record], str]] = {
     "by_family": lambda r: r.task.family,
     "by_domain": lambda r: r.task.domain,
     "by_dtype": lambda r: r.task.dtype,
+    "by_backend": lambda r: r.task.backend or r.task.target,
+    "by_target": lambda r: r.task.target,
 }
 
 
 def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]:
-    """Scores one agent's attempts on one target.
+    """Scores one agent's attempts; a task is a workload on a target.
 
     A task counts when it has at least ``k`` attempts whose status is inside the denominator.
     A kernel counts as fast at p when the lower bound of the 95 % interval of its speed-up
@@ -38,10 +40,11 @@ def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]
         The JSON object of ``ekb score --json``.
 
     Raises:
-        UsageError: if the records mix agents, models, targets, budgets or tolerance versions.
+        UsageError: if the records mix agents, models, budgets or tolerance versions.
     """
     _refuse_mixtures(records)
     result = _section(records, tuple(ks))
+    result["spent"] = {field: _total(records, field) for field in Spent.model_fields}
     for name, key in GROUPINGS.items():
         groups: dict[str, list[Record]] = defaultdict(list)
         for record in records:
@@ -50,11 +53,17 @@ def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]
     return result
 
 
+def _total(records: Sequence[Record], field: str) -> float | None:
+    """What all attempts spent together; None where no record tells."""
+    known = [getattr(record.spent, field) for record in records]
+    told = [value for value in known if value is not None]
+    return round(sum(told), 6) if told else None
+
+
 def _refuse_mixtures(records: Sequence[Record]) -> None:
     keys: dict[str, Callable[[Record], object]] = {
         "agent": lambda r: r.agent,
         "model": lambda r: r.model,
-        "target": lambda r: r.task.target,
         "tolerance version": lambda r: r.task.tolerance_version,
         "budget": lambda r: r.limits.model_dump_json(),
         "isolation": lambda r: r.isolated,

@@ -109,8 +109,8 @@ def _layers_of(text: str, names: frozenset[str]) -> str:
 def shown_for(workload: Workload, longest: int | None = None, section: str = "cpu") -> Example:
     """The example that an author of a kernel for ``workload`` learns most from.
 
-    It is never of the task's own pattern and never held out. The same family comes first, then one
-    of `KIN`, then the nearest level, then the largest share of words that both references use.
+    It is one of `examples_for` the task. The same family comes first, then one of `KIN`, then the
+    nearest level, then the largest share of words that both references use.
 
     Args:
         longest: characters that its kernel may have; if all have more, the shortest is taken.
@@ -130,17 +130,26 @@ def shown_for(workload: Workload, longest: int | None = None, section: str = "cp
         distance = abs(other.level - workload.level)
         return other.family == workload.family, other.family in kin, -distance, shared
 
-    others = [
+    def size(example: Example) -> int:
+        return len(example.kernel_for(section))
+
+    others = examples_for(workload)
+    short = [other for other in others if longest is None or size(other) <= longest]
+    return max(short, key=merit) if short else min(others, key=size)
+
+
+def examples_for(workload: Workload) -> list[Example]:
+    """All examples that an author of a kernel for ``workload`` may see: none of the task's own
+    pattern, none that is held out.
+
+    Raises:
+        UsageError: see `load_gallery`.
+    """
+    return [
         example
         for example in load_gallery().values()
         if example.workload.pattern != workload.pattern and not example.workload.heldout
     ]
-
-    def size(example: Example) -> int:
-        return len(example.kernel_for(section))
-
-    short = [other for other in others if longest is None or size(other) <= longest]
-    return max(short, key=merit) if short else min(others, key=size)
 
 
 def _folders() -> tuple[Traversable, Traversable]:

@@ -69,13 +69,13 @@ def _page(name: str) -> str:
 
 
 @cache
-def prompt_version() -> str:
-    """Short hash of the guides and of all templates: records of different prompts differ in it."""
+def prompt_version(templates: tuple[str, ...] = _TEMPLATES) -> str:
+    """Short hash of the guides and of an agent's templates; records of other prompts differ."""
     folder = resources.files("edgekernelbench.agents.prompts")
     texts = [
         guide(),
         gpu_guide(),
-        *((folder / name).read_text(encoding="utf-8") for name in _TEMPLATES),
+        *((folder / name).read_text(encoding="utf-8") for name in templates),
     ]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
@@ -92,7 +92,7 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
     values = {
         "statement": task.workload.statement(),
         "target": target_facts(target),
-        "baselines": _BASELINES[target.backend],
+        "baselines": BASELINES[target.backend],
         "budget": "" if budget is None else budget_text(budget),
         "section": target.section_names[1],
     }
@@ -106,7 +106,7 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
     return (Message("system", system), Message("user", text))
 
 
-_BASELINES = {
+BASELINES = {
     "llvm": "the compiler under default rules, its tuned schedules, and ONNX Runtime, all with the "
     "same threads",
     "cuda": "the compiler under its GPU rules, and PyTorch with its vendor's libraries",
@@ -117,9 +117,16 @@ _BASELINES = {
 def target_facts(target: Target) -> str:
     """What an author should know of a device, on one line."""
     caches = ", ".join(f"{size / 1024:,.0f} KiB" for size in target.cache_bytes)
+    name = f"{target.description or target.name} ({target.backend})"
+    if target.gpu is not None:
+        gpu = target.gpu
+        return (
+            f"{name}, {gpu.units} multiprocessors, up to {gpu.max_threads} threads a block in "
+            f"groups of {gpu.warp}, {gpu.shared_bytes >> 10} KiB of shared memory a block"
+            + (f", last-level cache {caches}" if caches else "")
+        )
     return (
-        f"{target.description or target.name} ({target.backend}), {target.threads} threads, "
-        f"{target.vector_bits}-bit vectors, data caches {caches}"
+        f"{name}, {target.threads} threads, {target.vector_bits}-bit vectors, data caches {caches}"
     )
 
 

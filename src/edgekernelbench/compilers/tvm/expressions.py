@@ -19,14 +19,16 @@ from tvm.ir.expr import TensorLoad
 from edgekernelbench.compilers.tvm import scalars
 from edgekernelbench.compilers.tvm.contraction import becomes_integer
 from edgekernelbench.compilers.tvm.dialect import LLVM, Dialect
+from edgekernelbench.compilers.tvm.negations import without_negations
 from edgekernelbench.compilers.tvm.scalars import TExpr, tvm_dtype
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
 
 _MAX_DEPTH = 40
-# TVM simplifies each side of a connective under the other one, and again for every pass that looks:
-# time exponential in their depth.
-_CONNECTIVE_DEPTH = 6
+# What TVM's simplifier proves things about, each time from the ground up: it takes time exponential
+# in their depth.
+_PROVED = {"and", "or", "fdiv", "mod", "min", "max", *core.COMPARE_OPS}
+_PROVED_DEPTH = 6
 _LEAVES = (tirx.Var, tirx.IntImm, tirx.FloatImm)
 _INT32_MAX = (1 << 31) - 1
 
@@ -113,6 +115,7 @@ class ExpressionEmitter:
 
     def emit(self, expr: core.Expr, unfenced: core.Binary | None = None) -> TExpr:
         """TIR of ``expr``. Products right under ``unfenced`` may be contracted in any case."""
+        expr = without_negations(expr)
         order = core.unique_nodes(expr)
         uses = Counter(id(child) for node in order for child in core.children(node))
         fences = self._fences(order, unfenced)
@@ -123,7 +126,7 @@ class ExpressionEmitter:
             value = self._node(node, [values[id(child)] for child in below])
             if id(node) in fences:
                 value = self._scope.dialect.fence(value)
-            own = _CONNECTIVE_DEPTH if _is_connective(node) else 1
+            own = _PROVED_DEPTH if _is_proved(node) else 1
             depth = own + max((depths[id(child)] for child in below), default=0)
             if below and (uses[id(node)] > 1 or depth > _MAX_DEPTH):
                 value, depth = self.bind(value), 1
@@ -324,8 +327,13 @@ def _may_fall(value: TExpr) -> bool:
     return found[0]
 
 
-def _is_connective(node: core.Expr) -> bool:
-    return isinstance(node, core.Binary) and node.op in ("and", "or")
+def _is_proved(node: core.Expr) -> bool:
+    match node:
+        case core.Binary(op=op, dtype=dtype):
+            return op in _PROVED and not dtype.is_float
+        case core.Select():
+            return True
+    return False
 
 
 def _wraps(value: TExpr) -> bool:

@@ -7,7 +7,7 @@ from edgekernelbench.ir._blocks import Problem, Structure
 from edgekernelbench.ir._place import Finding, Place, Slip
 from edgekernelbench.ir._scan import CLOSING
 from edgekernelbench.ir.diagnostics import locate
-from edgekernelbench.ir.words import SECTION_WORDS
+from edgekernelbench.ir.words import DEFINITION_WORDS, SECTION_WORDS
 
 
 def unpaired(place: Place) -> Finding | None:
@@ -134,6 +134,13 @@ def early_close(place: Place) -> Finding | None:
         return None
     if place.here in SECTION_WORDS:
         return None
+    if place.here in DEFINITION_WORDS:
+        return Finding(
+            rules.DEFINITION,
+            f"a `{place.here}` in the kernel, outside of its sections",
+            place.span,
+            ("move it in front of `kernel`, or into `compute { ... }`",),
+        )
     insert = (("COMPUTE", "compute"), ("LBRACE", "{"))
     if place.text(place.at - 1) == "}":
         return Finding(

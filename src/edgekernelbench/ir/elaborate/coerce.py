@@ -280,7 +280,21 @@ def store(
         return build.cast(cx, value, dtype, span)
     if value.dtype is dtype or _stores_freely(value.dtype, dtype):
         return build.cast(cx, value, dtype, span)
-    return _needs_cast(cx, value.dtype, dtype, source, what)
+    kept = not value.dtype.is_float and _was_held_by(value, dtype)
+    return _needs_cast(cx, value.dtype, dtype, source, what, kept)
+
+
+def _was_held_by(value: core.Expr, dtype: DType) -> bool:
+    """Whether an integer value is but one read from that dtype, or chosen among such."""
+    match value:
+        case core.Load(tensor=tensor):
+            return not tensor.dtype.is_float and _stores_freely(tensor.dtype, dtype)
+        case core.Const(value=number):
+            return dtype.int_range[0] <= number <= dtype.int_range[1]
+        case core.Select(then=left, other=right) | core.Binary("min" | "max", left, right):
+            return _was_held_by(left, dtype) and _was_held_by(right, dtype)
+        case _:
+            return False
 
 
 def _stores_freely(source: DType, target: DType) -> bool:
@@ -292,10 +306,19 @@ def _stores_freely(source: DType, target: DType) -> bool:
     return low <= source.int_range[0] and source.int_range[1] <= high
 
 
-def _needs_cast(cx: Context, source: DType, dtype: DType, expr: surface.Expr, what: str) -> Poison:
+def _needs_cast(
+    cx: Context,
+    source: DType,
+    dtype: DType,
+    expr: surface.Expr,
+    what: str,
+    kept: bool = False,
+) -> Poison:
     text = show(expr)
     if dtype is DType.BOOL:
         help = [f"`{text} != 0`"]
+    elif kept:
+        help = [f"`{dtype.value}({text})` changes no value here: all of them fit"]
     elif dtype.bits < 32:
         low, high = dtype.int_range
         inner = f"rne({text})" if source.is_float else text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgekernelbench.ir import surface
 from edgekernelbench.ir.core import Program, Tensor
@@ -20,11 +20,24 @@ from edgekernelbench.lowering.together import siblings
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """The program with the copies, where each is placed, and its name by (stage, tensor)."""
+    """The program with the copies, where each is placed, its name by (stage, tensor), and tensors
+    with a refused one."""
 
     program: Program
     places: tuple[Placement, ...] = ()
     made: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
+
+    def means_refused(self, name: str) -> bool:
+        """Whether a name is that of a copy that there would be, had its line been legal."""
+        there = any(place.stage == name for place in self.places)
+        return not there and _copied(name) in self.refused
+
+
+def _copied(name: str) -> str:
+    """The tensor that a name is a copy of, if it looks like one, else nothing."""
+    tensor, _, copy = name.rpartition(".")
+    return tensor if copy.rstrip("0123456789") == "cache" else ""
 
 
 def cached_pairs(memory: surface.MemoryLayer | None) -> set[tuple[str, str]]:
@@ -52,7 +65,42 @@ def resolve_caches(
         Placement(made[pair], line.target.name, line.loop, span)
         for pair, (line, span) in reader.lines.items()
     )
-    return Caches(changed, places, made)
+    return Caches(changed, places, made, frozenset(reader.refused))
+
+
+def without_refused(
+    caches: Caches, schedule: surface.ScheduleLayer | None, memory: surface.MemoryLayer | None
+) -> tuple[surface.ScheduleLayer | None, surface.MemoryLayer | None]:
+    """The layers without lines about refused copies: their only fault is that of the `cache`."""
+
+    def concerns(line: surface.ScheduleLine | surface.MemoryLine) -> bool:
+        return any(caches.means_refused(ref.name) for ref in _refs(line))
+
+    if not caches.refused:
+        return schedule, memory
+    if schedule is not None:
+        left = tuple(line for line in schedule.lines if not concerns(line))
+        schedule = replace(schedule, lines=left)
+    if memory is not None:
+        rest = tuple(line for line in memory.lines if not concerns(line))
+        memory = replace(memory, lines=rest)
+    return schedule, memory
+
+
+def _refs(line: surface.ScheduleLine | surface.MemoryLine) -> tuple[surface.Ref, ...]:
+    match line:
+        case surface.LoopsLine(stage=stage) | surface.WaveLine(stage=stage):
+            return (stage,)
+        case surface.PlaceLine(stages=stages, target=target):
+            return (*stages, target)
+        case surface.InlineLine(stages=stages):
+            return stages
+        case surface.LayoutLine(tensor=tensor):
+            return (tensor,)
+        case surface.PrefetchLine(tensors=tensors, target=target):
+            return (*tensors, target)
+        case surface.CacheLine() | surface.OptionLine():
+            return ()
 
 
 @dataclass(slots=True)
@@ -96,8 +144,18 @@ class _Reader:
     groups: Mapping[str, tuple[str, ...]]
     requests: dict[tuple[str, str], Request] = field(default_factory=dict)
     lines: dict[tuple[str, str], tuple[surface.CacheLine, Span]] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
 
     def read(self, line: surface.CacheLine, item: surface.Cached) -> None:
+        name, before = item.tensor.name, len(self.names.report.items)
+        if _copied(name) in self.refused and name not in self.names.graph.places:
+            self.refused.add(name)
+            return
+        self._read(line, item)
+        if len(self.names.report.items) > before:
+            self.refused.add(name)
+
+    def _read(self, line: surface.CacheLine, item: surface.Cached) -> None:
         stage, name = line.target.name, item.tensor.name
         tensor = self.names.read_by(line.target, item.tensor, name)
         if tensor is None:

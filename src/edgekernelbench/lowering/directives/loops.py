@@ -15,6 +15,7 @@ from edgekernelbench.lowering.directives.dots import check_dot
 from edgekernelbench.lowering.directives.scatters import resolve_landing
 from edgekernelbench.lowering.directives.threads import ThreadChecker
 from edgekernelbench.lowering.directives.values import Numbers
+from edgekernelbench.lowering.dots.product import WIDTH
 from edgekernelbench.lowering.nest import LoopKind
 from edgekernelbench.lowering.options import DEFAULT_UNROLLED, MAX_UNROLLED
 from edgekernelbench.lowering.plan import (
@@ -63,7 +64,7 @@ class LoopsResolver:
         axes = self._axes(line, extents)
         if axes is None:
             return None
-        self._last_pieces(line, axes)
+        complete = self._last_pieces(line, axes, extents)
         steps = self._steps(line, axes, extents)
         landing = resolve_landing(self.stage, line, axes, self.placed, self.report)
         loops = [k for k, piece in enumerate(line.pieces) if piece.annotation != "scatter"]
@@ -73,7 +74,8 @@ class LoopsResolver:
         self._parallel(line, pieces, extents)
         ThreadChecker(self.stage, line, self.report, self.placed, self.gpu).check(pieces, extents)
         self._vectorize(line, pieces, extents)
-        check_dot(self.stage, line, pieces, self.report)
+        if complete:
+            check_dot(self.stage, line, pieces, self.report)
         self._unroll(line, pieces, extents)
         if len(self.report.items) != before:
             return None
@@ -103,7 +105,11 @@ class LoopsResolver:
             self.report.error(rules.AXES, message, line.span, help)
         return out if len(out) == len(line.pieces) and not missing else None
 
-    def _last_pieces(self, line: surface.LoopsLine, axes: list[Var]) -> None:
+    def _last_pieces(
+        self, line: surface.LoopsLine, axes: list[Var], extents: Mapping[Var, int]
+    ) -> bool:
+        """Whether the last piece of each axis, and no other, is without a step."""
+        before = len(self.report.items)
         for k, (piece, axis) in enumerate(zip(line.pieces, axes, strict=True)):
             last = axis not in axes[k + 1 :]
             if last and piece.step is not None:
@@ -112,8 +118,13 @@ class LoopsResolver:
                 self.report.error(rules.LAST_PIECE, message, piece.span, help)
             elif not last and piece.step is None:
                 message = f"`{axis.name}` is complete here, and has another piece further inside"
-                help = [f"write `{axis.name} by N` here", "or remove the inner piece"]
+                inner = line.pieces[axes.index(axis, k + 1)]
+                step = likely_step(extents[axis], inner.annotation)
+                help = [f"write `{axis.name} by {step}` here", "or remove the inner piece"]
+                if inner.annotation == "dot4":
+                    help = [f"write `{axis.name} by {step}` here: `dot4` takes four values"]
                 self.report.error(rules.LAST_PIECE, message, piece.span, help)
+        return len(self.report.items) == before
 
     def _steps(
         self, line: surface.LoopsLine, axes: list[Var], extents: Mapping[Var, int]
@@ -139,13 +150,32 @@ class LoopsResolver:
     ) -> tuple[Piece, ...]:
         reductions = reduce_axes(self.stage)
         parts = []
-        for piece, axis, step in zip(line.pieces, axes, steps, strict=True):
-            note = piece.annotation
+        trivial = self._trivial_outside(line, axes, steps)
+        for k, (piece, axis, step) in enumerate(zip(line.pieces, axes, steps, strict=True)):
+            note = "parallel" if k in trivial else piece.annotation
             assert note != "scatter"
             dot = note == "dot4"
             kind: LoopKind = "serial" if note is None or note == "dot4" else note
             parts.append(Part(axis, step, kind, axis in reductions, piece.label, dot))
         return name_pieces(parts)
+
+    def _trivial_outside(
+        self, line: surface.LoopsLine, axes: list[Var], steps: list[int]
+    ) -> set[int]:
+        """Plain loops of one iteration around a parallel one: they may as well be parallel."""
+        left, reductions = extents_of(self.stage), reduce_axes(self.stage)
+        found: list[int] = []
+        last = -1
+        for k, (piece, axis, step) in enumerate(zip(line.pieces, axes, steps, strict=True)):
+            once = left[axis] <= step and axis not in reductions
+            left[axis] = min(step, left[axis])
+            if piece.annotation == "parallel":
+                last = k
+            elif piece.annotation is None and once:
+                found.append(k)
+            else:
+                break
+        return set() if self.placed else {k for k in found if k < last}
 
     def _labels(self, line: surface.LoopsLine, pieces: tuple[Piece, ...]) -> None:
         seen: set[str] = set()
@@ -159,25 +189,29 @@ class LoopsResolver:
     def _parallel(
         self, line: surface.LoopsLine, pieces: tuple[Piece, ...], extents: Mapping[Var, int]
     ) -> None:
-        inner, split = False, ""
+        outside: list[Piece] = []
+        split = ""
         for written, piece in zip(line.pieces, pieces, strict=True):
             if piece.kind == "block" and piece.reduction:
                 self._chunks(written, piece, extents[piece.axis])
             if piece.kind != "parallel":
-                inner = True
+                outside.append(piece)
                 continue
-            reason, help = "", "move it to the front of the nest, or drop `parallel`"
+            reason, help = "", ["move it to the front of the nest, or drop `parallel`"]
             if self.placed:
                 reason = f"`{self.stage.name}` is placed in another stage's loop"
-                help = "mark the outermost loop of the stage it is placed in"
-            elif inner:
+                help = ["mark the outermost loop of the stage it is placed in"]
+            elif outside:
                 reason = f"`{piece.name}` is inside a loop that is not parallel"
+                if all(p.kind == "serial" and not p.reduction for p in outside):
+                    names = ", ".join(f"`{p.name}`" for p in outside)
+                    help.append(f"or mark the loops outside of it parallel, too: {names}")
             elif piece.reduction and split:
                 reason = f"`{piece.name}` is a reduction axis, and `{split}` is split already"
-                help = f"drop `parallel` from `{piece.name}`"
+                help = [f"drop `parallel` from `{piece.name}`"]
             if reason:
                 message = f"{reason}: it cannot be parallel"
-                self.report.error(rules.PARALLEL, message, written.span, [help])
+                self.report.error(rules.PARALLEL, message, written.span, help)
             elif piece.reduction:
                 split = piece.name
                 self._chunks(written, piece, extents[piece.axis])
@@ -203,9 +237,8 @@ class LoopsResolver:
             if piece.kind != "vectorize":
                 continue
             if not piece.last:
-                help = [
-                    f"write `{piece.axis.name} by N` and, innermost, `vectorize {piece.axis.name}`"
-                ]
+                axis, step = piece.axis.name, likely_step(extents[piece.axis], "vectorize")
+                help = [f"write `{axis} by {step}` and, innermost, `vectorize {axis}`"]
                 message = f"`{piece.name}` has further pieces inside"
                 self.report.error(rules.VECTORIZE, message, written.span, help)
             elif k + 1 < len(pieces) and not pieces[k + 1].dot:
@@ -253,6 +286,12 @@ class LoopsResolver:
                 ][: 2 if self.gpu is None else 1]
                 self.report.error(rules.UNROLL, message, written.span, help)
                 return
+
+
+def likely_step(extent: int, inner: str | None) -> int:
+    """A step to propose for a piece outside of one with the prefix ``inner``."""
+    usual = {"dot4": WIDTH, "vectorize": 32}.get(inner or "", 8)
+    return min(usual, extent)
 
 
 def describe_axes(stage: Stage) -> str:

@@ -30,24 +30,54 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.targets.model import Target
 
 Plans = dict[Literal["main", "prepack"], LaunchPlan]
+_RULES = ("Matmul", "GEMV", "Reduction", "GeneralReduction", "Fallback")
+_LEFT_OUT = ((), ("GEMV",), ("Matmul",), ("Matmul", "GEMV"))
+"""Sets of rules to go without, in the order they are tried."""
+
 _DTYPES = {dtype.numpy: dtype for dtype in DType}
 
 
-def build_graph(graph: Graph, ports: Mapping[str, Argument], target: Target, folder: Path) -> None:
-    """Writes source and manifest of a graph into ``folder``, as for any device kernel.
+def build_graph(
+    graph: Graph, ports: Mapping[str, Argument], target: Target, folder: Path
+) -> tuple[str, ...]:
+    """Writes code and manifest of a graph into ``folder``, as for any device kernel.
+
+    Rules make kernels that a device's compiler does not take, or fail themselves (products of
+    bytes on CUDA); then it is tried without them.
 
     Args:
         ports: the task's inputs and outputs by name.
 
+    Returns:
+        The rules that had to be left out.
+
     Raises:
         Refused: the graph does something else than call loop functions, DLight cannot schedule
-            one, or the driver does not take what comes of it.
+            one, or the device's compiler does not take what comes of it; the first reason.
     """
+    reasons: list[Refused] = []
+    for without in _LEFT_OUT:
+        try:
+            _build(graph, ports, target, folder, without)
+        except Refused as refused:
+            reasons.append(refused)
+        else:
+            return without
+    raise reasons[0]
+
+
+def _build(
+    graph: Graph,
+    ports: Mapping[str, Argument],
+    target: Target,
+    folder: Path,
+    without: tuple[str, ...],
+) -> None:
     began = time.perf_counter()
     planner = Planner(graph.module)
     plan = planner.run(graph.inputs, tuple(graph.params), graph.outputs)
     called = {step.function: step for step in (*plan.prepack, *plan.steps)}
-    module = _scheduled(graph, called, target)
+    module = _scheduled(graph, called, target, without)
     names = {n: [f"#{i}" for i in range(len(step.operands))] for n, step in called.items()}
     built = build.build_device(module, names, target, folder, split.split_blocks)
     if built.code is None:
@@ -70,14 +100,15 @@ def _operations(graph: Graph, name: str) -> float:
         return 0.0
 
 
-def _scheduled(graph: Graph, called: Iterable[str], target: Target) -> Any:
+def _scheduled(
+    graph: Graph, called: Iterable[str], target: Target, without: tuple[str, ...]
+) -> Any:
     import tvm
     from tvm.s_tir import dlight
 
     found = functions(graph.module)
     parts = {n: found[n].with_attr("global_symbol", n) for n in sorted(called)}
-    gpu = dlight.gpu
-    rules = (gpu.Matmul(), gpu.GEMV(), gpu.Reduction(), gpu.GeneralReduction(), gpu.Fallback())
+    rules = [getattr(dlight.gpu, name)() for name in _RULES if name not in without]
     try:
         with device_target(target):
             schedule: Any = dlight.ApplyDefaultSchedule(*rules)

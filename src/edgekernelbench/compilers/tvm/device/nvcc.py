@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -32,8 +33,10 @@ def compile_source(folder: Path, arch: str, toolkit: Toolkit) -> tuple[KernelBil
         OSError: it cannot be run.
     """
     words = [toolkit.nvcc, *_FLAGS, f"-arch={arch}", "-Xptxas", "-v", "-o", CUBIN, SOURCE]
+    # Whoever ends this process ends it with its files: they are to lie where others are removed.
+    places = {**os.environ, "TMPDIR": str(folder.resolve())}
     done = subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
+        words, cwd=folder, env=places, capture_output=True, text=True, check=False, timeout=SECONDS
     )
     if done.returncode != 0:
         raise CompilerRefused(done.stderr.strip() or f"exit code {done.returncode}")

@@ -68,5 +68,4 @@ def source(split: Split, target: Any) -> str:
     """All kernels in the device's language."""
     passes = [tirx.transform.LowerWarpMemory(), tirx.transform.LowerIntrin()]
     module = tvm.ir.transform.Sequential(passes)(split.module)
-    made = tvm.get_global_func(f"target.build.{target.kind.name}")(module, target)
-    return build.source_text(made, tuple(split.kernels))
+    return build.source_text(build.generate(module, target), tuple(split.kernels))

@@ -5,12 +5,15 @@ As on the CPU, TVM's simplifier and its common-subexpression pass are left out: 
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import tvm
 import tvm_ffi
 from tvm import ir, tirx
+from tvm.ir.expr import TensorLoad
 
 from edgekernelbench.compilers.tvm.scalars import dtype_name
 from edgekernelbench.targets.model import Target
@@ -80,9 +83,58 @@ def device_functions(lowered: ir.IRModule) -> ir.IRModule:
 
 def device_module(lowered: ir.IRModule, target: Any) -> Any:
     """What the device's code generator makes of the kernels (a `tvm.runtime.Module`)."""
-    return tvm.get_global_func(f"target.build.{target.kind.name}")(
-        device_functions(lowered), target
-    )
+    return generate(device_functions(lowered), target)
+
+
+def generate(kernels: ir.IRModule, target: Any) -> Any:
+    """The same of a module that holds nothing but kernels. No more than source is made of them."""
+    kernels = _honest_aliases()(kernels)
+    with _uncompiled(), target:
+        return tvm.get_global_func(f"target.build.{target.kind.name}")(kernels, target)
+
+
+def _honest_aliases() -> Any:
+    """Takes ``restrict`` off kernels that read what they write.
+
+    nvcc turns a choice between reading such a buffer and reading a constant one into a choice of
+    pointers, and reads through the cache for constant data, which does not see the writes: a
+    recurrence on sm_90 read its own last step from there.
+    """
+
+    def rewrite(function: Any, _module: Any, _context: Any) -> Any:
+        written = _global_buffers(function.body, tirx.BufferStore, "buffer")
+        read = _global_buffers(function.body, TensorLoad, "source")
+        both = any(a.same_as(b) for a in written for b in read)
+        return function.without_attr("tirx.noalias") if both else function
+
+    return tirx.transform.prim_func_pass(rewrite, opt_level=0, name="ekb.HonestAliases")
+
+
+def _global_buffers(body: Any, kind: type, field: str) -> list[Any]:
+    found: list[Any] = []
+
+    def look(node: Any) -> None:
+        buffer = getattr(node, field)
+        if buffer.scope() == "global" and not any(buffer.same_as(known) for known in found):
+            found.append(buffer)
+
+    tvm_ffi.structural_walk(body, (kind, look))
+    return found
+
+
+_COMPILE = "tvm_callback_cuda_compile"
+
+
+@contextlib.contextmanager
+def _uncompiled() -> Iterator[None]:
+    """Where TVM finds a CUDA device it compiles what it generates, with flags of its own choice;
+    here the source is what counts."""
+    before = tvm.get_global_func(_COMPILE)
+    tvm_ffi.register_global_func(_COMPILE, lambda code, *_: code.encode(), override=True)
+    try:
+        yield
+    finally:
+        tvm_ffi.register_global_func(_COMPILE, before, override=True)
 
 
 def device_source(lowered: ir.IRModule, target: Any) -> str:

@@ -12,7 +12,7 @@ from edgekernelbench.compilers.tvm.lift.reductions import (
     plain_reduction,
     statements,
 )
-from edgekernelbench.compilers.tvm.lift.refusal import Refused
+from edgekernelbench.compilers.tvm.lift.refusal import Refused, unsayable
 from edgekernelbench.compilers.tvm.lift.sources import Builder, Source, dtype_of
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor
@@ -64,7 +64,7 @@ class FunctionLifter:
             try:
                 self._block(block)
             except Refused as reason:
-                raise Refused(f"{self._name}: {reason}") from reason
+                raise Refused(f"function {self._name}: {reason}") from reason
         missing = [p.name for p in self._wanted if p not in self._buffers]
         if missing:
             raise Refused(f"{self._name}: {missing[0]} is not computed by a block")
@@ -192,7 +192,7 @@ def blocks(body: TNode) -> Iterator[TNode]:
                 _check_bindings(node, loops)
                 yield node.block
             case other:
-                raise Refused(f"statement {other} outside a block")
+                raise unsayable(other)
 
 
 def _check_bindings(realize: TNode, loops: Mapping[TNode, int]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from edgekernelbench.compilers.tvm.lift.arithmetic import Arithmetic, literal
-from edgekernelbench.compilers.tvm.lift.refusal import Refused
+from edgekernelbench.compilers.tvm.lift.refusal import Refused, unsayable
 from edgekernelbench.compilers.tvm.lift.sources import Builder, Constant, Source, dtype_of
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Const, Expr
@@ -88,7 +88,7 @@ class Expressions:
                 return self.let(expr.var, expr.value, lambda: self.convert(expr.body))
             case "Call":
                 return self._call(expr)
-        raise Refused(f"expression {kind}")
+        raise unsayable(kind)
 
     def let(self, var: TExpr, value: TExpr, body: Callable[[], Expr]) -> Expr:
         """``body()`` with ``var`` bound to ``value``."""

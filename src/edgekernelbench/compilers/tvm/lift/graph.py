@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from edgekernelbench.compilers.tvm.lift.blocks import FunctionLifter
-from edgekernelbench.compilers.tvm.lift.refusal import Refused
+from edgekernelbench.compilers.tvm.lift.refusal import Refused, unsayable
 from edgekernelbench.compilers.tvm.lift.sources import Builder, Constant, Source
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Tensor
@@ -76,7 +76,7 @@ class GraphLifter:
                 return None
             case "Call":
                 return self._call(value, wanted.get(binding.var))
-        raise Refused(f"a graph with {type(value).__name__}")
+        raise unsayable(type(value).__name__)
 
     def _source(self, expr: RNode) -> Source:
         if type(expr).__name__ == "GenericConst":
@@ -92,7 +92,7 @@ class GraphLifter:
         if name == "relax.shape_of":
             return None
         if name != "relax.call_tir":
-            raise Refused(f"operator {name.removeprefix('relax.')} is not lowered to loops")
+            raise Refused(f"operator {_plain(name)} is not lowered to loops")
         if len(call.args) != 2:
             raise Refused("a call with symbolic arguments")
         function = self._module[call.args[0]]
@@ -119,3 +119,9 @@ class GraphLifter:
             expr = core.Cast(expr, output.dtype)
         variables = tuple(axis.var for axis in axes)
         self._builder.stages.append(core.Stage(output.name, output, variables, axes, expr))
+
+
+def _plain(operator: str) -> str:
+    """An operator's name without the compiler's notation: ``R.ExternFunc("f")`` is ``f``."""
+    quoted = operator.split('"')
+    return quoted[1] if len(quoted) == 3 else operator.removeprefix("relax.")

@@ -9,7 +9,7 @@ import numpy as np
 
 from edgekernelbench.compilers.tvm.lift.arithmetic import literal
 from edgekernelbench.compilers.tvm.lift.expressions import Expressions
-from edgekernelbench.compilers.tvm.lift.refusal import Refused
+from edgekernelbench.compilers.tvm.lift.refusal import Refused, unsayable
 from edgekernelbench.compilers.tvm.lift.sources import dtype_of
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr
@@ -175,7 +175,7 @@ def statements(body: TNode) -> tuple[list[TNode], list[TNode]]:
     parts = tuple(body.seq) if type(body).__name__ == "SeqStmt" else (body,)
     for part in parts:
         if type(part).__name__ not in ("Bind", "BufferStore"):
-            raise Refused(f"statement {type(part).__name__}")
+            raise unsayable(type(part).__name__)
     lets = [part for part in parts if type(part).__name__ == "Bind"]
     return lets, [part for part in parts if type(part).__name__ == "BufferStore"]
 

@@ -1,0 +1,168 @@
+"""A process above all processes of one sandbox, so that none of them outlives it.
+
+Started by `edgekernelbench.llm.local` with one end of a socket as standard input. Each message on
+it asks for one command, as JSON, and carries four descriptors: the command's standard input,
+output and error, and a socket of its own, on which its exit code is told and whose closing kills
+it. Whatever a command starts, daemons too, stays below this process, because the system hands
+orphans to it (``PR_SET_CHILD_SUBREAPER``). When the socket closes, for whatever reason, all of
+them are killed, the sandbox's folder (the one argument) is removed, and this process ends.
+
+Single-threaded, hence free to fork. Linux only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import time
+from typing import NoReturn
+
+import psutil
+
+from edgekernelbench.evaluator.sandbox import become_reaper
+
+MAX_MESSAGE = 1 << 20
+"""Bytes of one request."""
+
+DESCRIPTORS = 4
+READY = b"ready"
+NOT_STARTED = 127
+_KILLING_S = 10.0
+
+
+class Warden:
+    """See the module."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._selector = selectors.DefaultSelector()
+        self._waiting: dict[int, socket.socket] = {}
+
+    def run(self) -> None:
+        """Serves until the control socket closes; nothing below this process lives afterwards."""
+        woken, wakes = socket.socketpair()
+        for end in (woken, wakes):
+            end.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        self._selector.register(self._control, selectors.EVENT_READ)
+        self._selector.register(woken, selectors.EVENT_READ)
+        self._control.send(READY)
+        try:
+            while self._turn(woken):
+                pass
+        finally:
+            kill_descendants()
+
+    def _turn(self, woken: socket.socket) -> bool:
+        for key, _ in self._selector.select():
+            if key.fileobj is self._control:
+                if not self._request():
+                    return False
+            elif key.fileobj is woken:
+                woken.recv(4096)
+            elif isinstance(key.data, int):
+                self._abandoned(key.data)
+        self._reap()
+        return True
+
+    def _request(self) -> bool:
+        """Starts what is asked for; False at the end of all requests."""
+        data, descriptors, _, _ = socket.recv_fds(self._control, MAX_MESSAGE, DESCRIPTORS)
+        if not data or len(descriptors) != DESCRIPTORS:
+            return False
+        reply = socket.socket(fileno=descriptors.pop())
+        pid = os.fork()
+        if pid == 0:
+            _become(json.loads(data), descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._waiting[pid] = reply
+        self._selector.register(reply, selectors.EVENT_READ, pid)
+        return True
+
+    def _abandoned(self, pid: int) -> None:
+        """Nobody waits for a command any more: it and its process group end."""
+        self._forget(pid)
+        try:
+            os.killpg(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            os.kill(pid, signal.SIGKILL)  # not yet the leader of a group, or a zombie
+
+    def _forget(self, pid: int) -> None:
+        reply = self._waiting.pop(pid)
+        self._selector.unregister(reply)
+        reply.close()
+
+    def _reap(self) -> None:
+        while (ended := _wait()) is not None:
+            pid, code = ended
+            if pid in self._waiting:
+                with contextlib.suppress(OSError):  # who asked may be gone
+                    self._waiting[pid].send(str(code).encode())
+                self._forget(pid)
+
+
+def _wait() -> tuple[int, int] | None:
+    """A child that has ended and its exit code, negative for a signal; None if there is none."""
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, os.waitstatus_to_exitcode(status)) if pid else None
+
+
+def _become(request: dict[str, object], descriptors: list[int]) -> NoReturn:
+    """Turns a fork into the command that was asked for."""
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        for target, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, target)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        command, environment = request["command"], request["environment"]
+        assert isinstance(command, list) and isinstance(environment, dict)
+        os.chdir(str(request["folder"]))
+        os.execvpe(command[0], command, environment)
+    except BaseException as error:
+        os.write(2, f"cannot be started: {error}\n".encode())
+    os._exit(NOT_STARTED)
+
+
+def kill_descendants(seconds: float = _KILLING_S) -> None:
+    """Kills everything below this process, however often it forks meanwhile.
+
+    Children of what was killed become this process's own, so that the tree only gets flatter.
+    """
+    deadline = time.monotonic() + seconds
+    while found := descendants(os.getpid()):
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while _wait() is not None:
+            pass
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below one, zombies included."""
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+
+
+if __name__ == "__main__":
+    for ignored in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_IGN)  # its end is that of the socket
+    become_reaper()
+    with socket.socket(fileno=0) as inherited:
+        Warden(inherited).run()
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
