@@ -12,9 +12,10 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-import numpy as np
-
+from edgekernelbench.compilers.tvm.compiler import compile_module
+from edgekernelbench.compilers.tvm.device.load import LoadedDeviceKernel
 from edgekernelbench.compilers.tvm.device.oclgrind import Report, reports, settings
+from edgekernelbench.evaluator.checked import checker_device
 from edgekernelbench.ir import core
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.lowering import nest
@@ -65,17 +66,16 @@ def without_barrier(number: int) -> Callable[[list[nest.Stmt], core.Var], list[n
 
 
 def main(file: str, *without: str) -> None:
-    from .run_device import DeviceRun, device
-
     for number in without:
         gpu_device.place_barriers = without_barrier(int(number))
     kernel, program = load_text(Path(file).read_text(encoding="utf-8"))
     module = must_lower(kernel, program, opencl_target()).module
     assert module is not None
     inputs = draw_inputs(program)
-    poison = {t.name: np.full(t.shape, 77, t.dtype.numpy) for t in program.outputs}
-    run = DeviceRun(module, opencl_target(), device("Oclgrind"))
-    got = run.run({**inputs, **poison})
+    folder = Path(file).parent
+    built = compile_module(module, program, opencl_target(), folder)
+    assert built.artifact is not None, built.diagnostics
+    got = LoadedDeviceKernel(folder, checker_device()).run_apart(inputs, inputs)
     if not without:
         want = interpret(program, inputs, "declared")
         for tensor in program.outputs:

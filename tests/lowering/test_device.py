@@ -276,7 +276,7 @@ def test_a_tile_of_each_thread_on_pocl(pocl) -> None:
     ("schedule", "memory", "code", "marked"),
     [
         ("loops acc (i, j, vectorize k)", "", "E450", "vectorize k"),
-        ("", "prefetch X in acc.k ahead 2", "E450", "prefetch X in acc.k ahead 2"),
+        ("", "prefetch X in acc.k ahead 1", "E455", "X"),
     ],
 )
 def test_what_has_no_form_on_a_gpu_is_refused(schedule, memory, code, marked) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from edgekernelbench.compilers.tvm.compiler import compile_module
+from edgekernelbench.compilers.tvm.device.load import LoadedDeviceKernel
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.lower import lower
 from edgekernelbench.targets.gpus import cuda_target, opencl_target
-from edgekernelbench.targets.model import Gpu
 
 from .support import DATA, compare, draw_inputs, load_text, must_lower
 from .test_device import pocl, shapes
@@ -22,17 +23,16 @@ __all__ = ["pocl"]
 FILES = sorted((DATA / "examples-gpu").glob("*.ekir"))
 
 
-def right(text: str, device, sizes: dict | None = None, gpu: Gpu | None = None) -> nest.Module:
+def right(text: str, pocl, sizes: dict | None = None) -> nest.Module:
     """The module of a kernel that gives the interpreter's results on a device."""
-    from .run_device import DeviceRun
-
     kernel, program = load_text(text, sizes)
-    target = opencl_target(gpu=gpu or Gpu())
-    module = must_lower(kernel, program, target).module
+    module = must_lower(kernel, program, opencl_target()).module
     assert module is not None
     inputs = draw_inputs(program)
-    poison = {t.name: np.full(t.shape, 77, t.dtype.numpy) for t in program.outputs}
-    got = DeviceRun(module, target, device).run({**inputs, **poison})
+    folder = Path(tempfile.mkdtemp(dir=pocl[0]))
+    built = compile_module(module, program, opencl_target(), folder)
+    assert built.artifact is not None, built.diagnostics
+    got = LoadedDeviceKernel(folder, pocl[1]).run_apart(inputs, inputs)
     want = interpret(program, inputs, "declared")
     for tensor in program.outputs:
         compare(got[tensor.name], want[tensor.name], tensor.name)

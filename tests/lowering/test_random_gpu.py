@@ -39,6 +39,30 @@ STENCIL = """kernel k[H=%d, V=%d, F=%d](X: f32[H, V]) -> (Y: f32[H, V], at: s32[
   }
   %s
 }"""
+STEPS = """kernel k[L=%d, D=%d, N=%d](x: f32[L, D], W: f32[D, D]) -> (h: f32[L, D], q: f32[N]) {
+  compute {
+    seq t: L {
+      p[d: D] = pad(h[t-1, d], 0)
+      z[d: D] = sum[e: D](p[e] * W[e, d])
+      h[t, d] = tanh(z[d] * 0.1 + x[t, d])
+    }
+    q[n] = sum[l: L, d: D](h[l, d]) + n
+  }
+  %s
+}"""
+EACH = """kernel k[A=%d, D=%d, L=%d](x: f32[A, L, D]) -> (y: f32[A, D]) {
+  compute {
+    each a: A {
+      seq t: L {
+        u[d: D] = x[a, t, d] + pad(g[t-1, d], 0)
+        m = max[d: D](u[d])
+        g[t, d: D] = u[d] - m + pad(u[d + 1], 0)
+      }
+      y[a, d] = g[L - 1, d] * 2
+    }
+  }
+  %s
+}"""
 PROGRAMS = {
     "product": (PRODUCT, "ikj", {"acc": "ij|k", "Y": "ij|"}, {"acc": "XW"}),
     "rows": (
@@ -47,9 +71,12 @@ PROGRAMS = {
     "stencil": (
         STENCIL, "hvf", {"a": "hv|", "b": "hv|rs", "Y": "hv|", "at": "h|v"}, {"b": "a"},
     ),
+    "steps": (STEPS, "tdn", {"p": "d|", "z": "d|e", "h": "d|"}, {"z": "W"}),
+    "each": (EACH, "adt", {"u": "d|", "m": "|d", "g": "d|", "y": "d|"}, {"u": "x"}),
 }  # fmt: skip
 """Text, axes that have its three sizes, axes of stages (``own|reduced``), what they may cache."""
 ROOTS = {"product": ["acc", "acc", "Y"], "rows": ["Y", "Z"], "stencil": ["Y", "b", "at"]}
+ROOTS |= {"steps": ["z", "h"], "each": ["g", "u"]}
 
 
 def nest_of(
@@ -114,7 +141,7 @@ def outcome(program: str, seed: int) -> str:
     text, axes, _, _ = PROGRAMS[program]
     rng = random.Random(f"{program} {seed}")
     sizes = tuple(rng.choice([1, 2, 3, 4, 5, 6, 7, 9, 12]) for _ in range(3))
-    extents = {"r": 3, "s": 2, **dict(zip(axes, sizes, strict=True))}
+    extents = {"r": 3, "s": 2, **dict(zip(axes, sizes, strict=True)), "e": sizes[1]}
     full = text % (*sizes, layers(program, extents, rng))
     kernel, checked = load_text(full)
     result = lower(kernel, checked, opencl_target())
