@@ -10,6 +10,7 @@ from edgekernelbench.evaluator.static import Interface, check_text
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.lowering.lower import lower
 from edgekernelbench.suite import load_suite
+from edgekernelbench.targets.gpus import cuda_target, opencl_target
 from edgekernelbench.targets.host import host_target
 
 GALLERY = Path(__file__).parents[2] / "gallery"
@@ -33,3 +34,15 @@ def test_kernel(file: Path) -> None:
     assert checked.kernel.schedules, "an expert says how"
     lowered = lower(checked.kernel, checked.program, host_target())
     assert lowered.module is not None, [d.message for d in lowered.diagnostics]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_layers_for_gpus(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    if "for gpu" not in text:
+        pytest.skip("none")
+    checked = check_text(text, Interface.of(as_task(WORKLOADS[file.stem])))
+    assert checked.kernel is not None and checked.program is not None
+    for target in (opencl_target(), cuda_target("sm_87")):
+        lowered = lower(checked.kernel, checked.program, target)
+        assert lowered.module is not None, [d.message for d in lowered.diagnostics]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.ir.parse import parse
 from edgekernelbench.suite import gallery, load_suite
 from edgekernelbench.suite.gallery import KIN, load_gallery, shown_for
 from edgekernelbench.suite.model import Workload
@@ -105,3 +106,17 @@ def test_an_unknown_id_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(gallery, "_folders", lambda: (tmp_path, tmp_path))
     with pytest.raises(UsageError, match="nonsense__01"):
         load_gallery.__wrapped__()
+
+
+def test_an_example_has_the_layers_of_one_kind_of_target() -> None:
+    both = [e for e in load_gallery().values() if "for gpu" in e.kernel]
+    assert len(both) >= 10
+    for example in both:
+        cpu, gpu = example.kernel_for("cpu"), example.kernel_for("gpu")
+        assert "for gpu" not in cpu and "schedule for cpu" in cpu
+        assert "for cpu" not in gpu and "schedule for gpu" in gpu
+        for text in (cpu, gpu):
+            parsed = parse(text)
+            assert parsed.kernel is not None and not parsed.diagnostics
+    other = next(e for e in load_gallery().values() if e not in both)
+    assert other.kernel_for("gpu") == other.kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -25,10 +25,15 @@ TASKS = tuple(load_suite().workloads[name] for name in NAMES)
 
 
 class Session:
-    """Says of a kernel what its text says; two at a time would be noticed."""
+    """Says of a kernel what its text says; two at a time would be noticed.
+
+    Attributes:
+        spans: when each evaluation of all sessions began and ended.
+    """
 
     busy = threading.Lock()
     overlaps = 0
+    spans: ClassVar[list[tuple[float, float]]] = []
 
     def __init__(self, workload: str) -> None:
         self.workload = workload
@@ -44,7 +49,9 @@ class Session:
         if not Session.busy.acquire(blocking=False):
             Session.overlaps += 1
         else:
+            began = time.monotonic()
             time.sleep(0.05)
+            Session.spans.append((began, time.monotonic()))
             Session.busy.release()
         if "# wrong" in text:
             return Evaluation(
@@ -70,6 +77,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "build_ahead", lambda _evaluator, found: iter(found))
     monkeypatch.setenv("LOOPBACK_API_KEY", "none")
     Session.overlaps = 0
+    Session.spans.clear()
 
 
 def kernel(task: str, word: str) -> str:

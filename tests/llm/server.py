@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,14 +22,16 @@ Fault = str
 class Server:
     """What the server does and saw. ``fault`` is asked before ``answer``, with the number of
     requests about the same task before it. ``converse``, in place of both, answers whole requests
-    with whole messages."""
+    with whole messages. ``spans``: when each request came and was answered."""
 
     def __init__(self, answer: Callable[[str], str], fault: Callable[[str, int], Fault]) -> None:
         self.answer = answer
         self.converse: Callable[[dict[str, Any]], Message] | None = None
         self.fault = fault
         self.asked: dict[str, int] = {}
+        self.spans: list[tuple[float, float]] = []
         self.url = ""
+        self.closing = threading.Event()
         self._lock = threading.Lock()
 
     def turn(self, question: Question) -> tuple[Fault, str]:
@@ -63,7 +67,9 @@ def serving(
             if server.converse is not None:
                 self._send(200, json.dumps(completion(server.converse(body))))
                 return
+            began = time.monotonic()
             fault, text = server.turn(body["messages"])
+            server.spans.append((began, time.monotonic()))
             if fault == "drop":
                 self.close_connection = True
             elif fault in ("429", "500"):
@@ -71,24 +77,33 @@ def serving(
             elif fault == "garbage":
                 self._send(200, "<html>this is no JSON")
             else:
-                time.sleep(30 if fault == "slow" else 0)
+                server.closing.wait(30 if fault == "slow" else 0)
                 self._send(200, json.dumps(completion(says(text))))
 
         def _send(self, status: int, text: str) -> None:
             data = text.encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            with contextlib.suppress(ConnectionError):  # who asked may have given up
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
+    class Http(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A client that is gone is no news; its traceback would land in another test."""
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(request, client_address)
+
+    http = Http(("127.0.0.1", 0), Handler)
     threading.Thread(target=http.serve_forever, daemon=True).start()
     server.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
     try:
         yield server
     finally:
+        server.closing.set()
         http.shutdown()
         http.server_close()
 

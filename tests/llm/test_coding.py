@@ -49,7 +49,9 @@ class Line:
         await sandbox().write_file(file, kernel(NAME, word))
 
 
-def install(monkeypatch: pytest.MonkeyPatch, work: Callable[[Line], Awaitable[Any]]) -> None:
+def install(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, work: Callable[[Line], Awaitable[Any]]
+) -> None:
     """A command line that does ``work``."""
 
     def start(tools: list[BridgedToolsSpec], ask: GenerateFilter, version: str) -> Any:
@@ -58,7 +60,11 @@ def install(monkeypatch: pytest.MonkeyPatch, work: Callable[[Line], Awaitable[An
 
         return agent
 
-    monkeypatch.setitem(coding.PRODUCTS, "claude_code", Product("sh", "none", start, "port"))
+    program = folder / "program"
+    program.write_text("#!/bin/sh\necho program 1.2.3\n")
+    program.chmod(0o755)
+    product = Product(str(program), "none", start, "port")
+    monkeypatch.setitem(coding.PRODUCTS, "claude_code", product)
 
 
 def record_of(folder: Path, url: str, **more: Any) -> Record:
@@ -83,9 +89,9 @@ def test_the_fastest_correct_kernel_counts_and_no_evaluation_beyond_the_budget(
             told.append(await line.evaluate())
         told.append(await line.check())
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer) as server:
-        record = record_of(tmp_path, server.url)
+        record = record_of(tmp_path / "run", server.url)
     assert "takes 20 us" in told[0] and "takes 5 us" in told[1] and "crashed" in told[2]
     assert told[3].startswith("Not evaluated: all 3 evaluations are used.")
     assert "kernel.ekir" in told[3] and "Left: 0 evaluations" in told[3]
@@ -94,7 +100,8 @@ def test_the_fastest_correct_kernel_counts_and_no_evaluation_beyond_the_budget(
     assert (record.spent.evaluations, record.spent.tokens) == (3, 15)
     assert record.isolated is False and record.agent_options["sandbox"] == "local"
     actions = [step.action for step in record.trajectory]
-    assert actions == ["ask", "evaluate", "evaluate", "evaluate", "check"]
+    assert actions == ["start", "ask", "evaluate", "evaluate", "evaluate", "check"]
+    assert "1.2.3" in record.trajectory[0].reason, "the command line's version"
     assert score([record])["correct_at"]["1"]["count"] == 1
 
 
@@ -108,9 +115,9 @@ def test_the_workspace_holds_the_task_and_nothing_that_gives_it_away(
         for file in listed.stdout.split():
             seen[file.removeprefix("./")] = await sandbox().read_file(file)
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer) as server:
-        record = record_of(tmp_path, server.url)
+        record = record_of(tmp_path / "run", server.url)
     assert record.status is EvaluationStatus.NO_KERNEL
     assert seen.keys() >= {"TASK.md", "GUIDE.md"} and len(seen) > 20
     assert load_suite().workloads[NAME].header() in seen["TASK.md"]
@@ -133,9 +140,9 @@ def test_side_by_side_calls_are_measured_one_at_a_time(
             for _ in range(5):
                 group.start_soon(one)
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer) as server:
-        record = record_of(tmp_path, server.url)
+        record = record_of(tmp_path / "run", server.url)
     assert Session.overlaps == 0 and record.spent.evaluations == 3
     assert sum("Not evaluated" in text for text in told) == 2
 
@@ -150,9 +157,9 @@ def test_a_file_that_is_no_kernel_is_told_and_costs_nothing(
             with pytest.raises(ToolError, match=file):
                 await line.evaluate(file)
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer) as server:
-        record = record_of(tmp_path, server.url)
+        record = record_of(tmp_path / "run", server.url)
     assert record.spent.evaluations == 0 and record.message == ""
 
 
@@ -165,9 +172,9 @@ def test_the_model_is_asked_no_more_when_the_tokens_are_spent(
         await line.write("slow")
         said.extend([await line.ask(f"# Task {number}") for number in range(4)])
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer) as server:
-        record = record_of(tmp_path, server.url, limits=Spent(evaluations=3, tokens=30))
+        record = record_of(tmp_path / "run", server.url, limits=Spent(evaluations=3, tokens=30))
     assert said[:2] == ["I see."] * 2 and all("all 30 tokens are used" in s for s in said[2:])
     assert record.spent.tokens == 30 and record.message == "all 30 tokens are used"
     assert record.status is EvaluationStatus.CORRECT, "what the file holds is judged"
@@ -183,9 +190,9 @@ def test_a_few_questions_are_left_after_the_last_evaluation(
         for number in range(50):
             await line.ask(f"# Task {number}")
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer) as server:
-        record = record_of(tmp_path, server.url)
+        record = record_of(tmp_path / "run", server.url)
     assert record.spent.tokens == 15 * LAST_TURNS
     assert record.message == "all 3 evaluations are used"
 
@@ -197,9 +204,9 @@ def test_time_ends_an_attempt_and_what_it_left_is_judged(
         await line.write("fast")
         await sandbox().exec(["sleep", "600"])
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer) as server:
-        record = record_of(tmp_path, server.url, limits=Spent(seconds=4))
+        record = record_of(tmp_path / "run", server.url, limits=Spent(seconds=4))
     assert record.message == "the 4 s of this attempt are over" and record.seconds < 120
     assert record.status is EvaluationStatus.CORRECT
 
@@ -214,9 +221,9 @@ def test_a_model_that_does_not_answer_is_the_providers_fault(
             await line.ask("# Task one")
         await anyio.sleep(600)  # as command lines do that try again and again
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer, lambda _task, _number: "500") as server:
-        options = order(tmp_path, "claude-code", workloads=TASK, sandbox="local")
+        options = order(tmp_path / "run", "claude-code", workloads=TASK, sandbox="local")
         (record,) = run_with_model(options, asking(server.url, max_retries=0))
     assert record.status is EvaluationStatus.PROVIDER_ERROR and record.kernel is None
     assert score([record])["outside_denominator"] == 1
@@ -231,9 +238,9 @@ def test_a_command_line_that_breaks(
             await line.write("fast")
         raise RuntimeError("exit code 1")
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(answer) as server:
-        record = record_of(tmp_path, server.url)
+        record = record_of(tmp_path / "run", server.url)
     expected = EvaluationStatus.CORRECT if wrote else EvaluationStatus.INFRA_ERROR
     assert record.status is expected and "exit code 1" in record.message
 
@@ -244,9 +251,9 @@ def test_a_kernel_in_the_last_answer_is_better_than_none(
     async def work(line: Line) -> None:
         await line.ask("# Task one")
 
-    install(monkeypatch, work)
+    install(monkeypatch, tmp_path, work)
     with serving(lambda _task: f"Here:\n```\n{kernel(NAME, 'fast')}\n```") as server:
-        assert record_of(tmp_path, server.url).status is EvaluationStatus.CORRECT
+        assert record_of(tmp_path / "run", server.url).status is EvaluationStatus.CORRECT
 
 
 # ---------------------------------------------------------------- beforehand

@@ -88,7 +88,7 @@ def test_one_task_from_prompt_to_the_last_evaluation(
     assert record.status is EvaluationStatus.CORRECT, record.message
     assert record.spent.evaluations == 3 and record.isolated is False
     actions = [step.action for step in record.trajectory if step.action != "ask"]
-    assert actions == ["check", "evaluate", "evaluate", "evaluate"]
+    assert actions == ["start", "check", "evaluate", "evaluate", "evaluate"]
     assert "can be built" in script.heard[1] and "Left: 2 evaluations" in script.heard[2]
     assert "all 3 evaluations are used" in script.heard[5]
     folder, pid = (tmp_path / "left").read_text().split()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,26 @@ def test_scores_are_those_that_the_answers_deserve(tmp_path: Path) -> None:
     for key in (step.prompt, step.answer):
         assert (tmp_path / "texts" / f"{key}.md").read_text()
     assert list((tmp_path / "inspect").glob("*.eval"))
+
+
+def overlapping(spans: list[tuple[float, float]]) -> int:
+    """How many spans begin before one that began earlier has ended."""
+    ordered = sorted(spans)
+    ends = itertools.accumulate((end for _, end in ordered), max)
+    return sum(begin < end for (begin, _), end in zip(ordered[1:], ends, strict=False))
+
+
+def test_many_questions_are_under_way_and_one_kernel_is_on_the_device(tmp_path: Path) -> None:
+    def slow(task: str) -> str:
+        time.sleep(0.3)
+        return f"```ekir\n{kernel(task, 'slow')}\n```"
+
+    with serving(slow) as server:
+        run_with_model(order(tmp_path, "repair", epochs=2), asking(server.url, samples=8))
+    # Two evaluations in each of ten attempts, and the verdict on each.
+    assert len(Session.spans) == 30 and len(server.spans) == 20
+    assert overlapping(Session.spans) == Session.overlaps == 0
+    assert overlapping(server.spans) >= 5
 
 
 def test_faults_of_the_provider_are_retried_or_leave_the_denominator(tmp_path: Path) -> None:

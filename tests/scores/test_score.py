@@ -8,7 +8,7 @@ import pytest
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
-from edgekernelbench.records.schema import Record
+from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores.score import score
 from edgekernelbench.scores.statistics import geometric_mean, pass_at_k, wilson
 from tests.factories import baseline, correct, record
@@ -124,3 +124,11 @@ def test_backends_of_one_agent_are_scored_together_and_apart() -> None:
     assert (share["count"], share["n"]) == (1, 2) and share["low"] < 0.5 < share["high"]
     fast = opencl["fast_at"]["best"]["1.0"]
     assert (fast["count"], fast["n"]) == (1, 1) and fast["low"] < 1.0
+
+
+def test_what_was_spent_is_told() -> None:
+    one = record("a__01")
+    two = record("b__01").model_copy(update={"spent": Spent(tokens=7, cost=0.25)})
+    spent = score([one, two])["spent"]
+    assert spent == {"evaluations": 8, "tokens": 7, "seconds": 1.0, "cost": 0.25}
+    assert score([one])["spent"]["cost"] is None

@@ -192,7 +192,7 @@ def accesses(body: nest.Stmt) -> Iterable[Access]:
     stack = [body]
     while stack:
         statement = stack.pop()
-        for expr in _expressions(statement):
+        for expr in nest.expressions(statement):
             for node in core.walk(expr):
                 if isinstance(node, core.Load):
                     yield Access(node.tensor, node.indices)
@@ -233,21 +233,6 @@ def _parts(statement: nest.Stmt) -> tuple[nest.Stmt, ...]:
     return ()
 
 
-def _expressions(statement: nest.Stmt) -> tuple[core.Expr, ...]:
-    match statement:
-        case nest.For(lo=lo, extent=extent):
-            return (lo, extent)
-        case nest.Store(indices=indices, value=value):
-            return (*indices, value)
-        case nest.LetValue(value=value):
-            return (value,)
-        case nest.If(cond=cond):
-            return (cond,)
-        case nest.Dot(indices=indices, a=a, b=b):
-            return (*indices, *a.indices, *b.indices)
-    return ()
-
-
 def _loops(body: nest.Stmt) -> Iterable[nest.For]:
     stack = [body]
     while stack:
@@ -265,7 +250,7 @@ def _variables(body: nest.Stmt, lets: list[nest.LetValue]) -> set[core.Var]:
     stack = [body]
     while stack:
         statement = stack.pop()
-        for expr in _expressions(statement):
+        for expr in nest.expressions(statement):
             found |= {n.var for n in core.walk(expr) if isinstance(n, core.VarRef)}
         stack.extend(_parts(statement))
     bound = {let.var for let in lets}

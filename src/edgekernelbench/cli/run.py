@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.live import Live
@@ -54,8 +54,14 @@ def run(
     ] = None,
     cost: Annotated[float | None, typer.Option(min=0, help="Dollars an attempt may use.")] = None,
     samples: Annotated[
-        int, typer.Option(min=1, max=32, help="Attempts that ask a model at the same time.")
-    ] = 8,
+        int | None,
+        typer.Option(
+            min=1,
+            max=32,
+            help="Attempts at the same time that ask a model; 8, and 1 of a coding agent.",
+            show_default=False,
+        ),
+    ] = None,
     sandbox: Annotated[
         Literal["docker", "local"],
         typer.Option(help="Where a coding agent works; `local` does not isolate it."),
@@ -107,8 +113,15 @@ def run(
         if model is None or stored is not None:
             records = _run_alone(order, stored, display)
         else:
-            asking = (model, model_base_url, samples, model_retries, model_timeout)
-            records = _run_with_model(order, asking, display)
+            records = _run_with_model(
+                order,
+                display,
+                model=model,
+                base_url=model_base_url,
+                samples=samples,
+                max_retries=model_retries,
+                timeout=model_timeout,
+            )
     if display.fresh == 0:
         err.print("nothing was left to do: every attempt of this run had finished")
     if json:
@@ -166,9 +179,7 @@ def _stored(order: Order, model: str | None, answers: Path | None) -> Model | No
     return None
 
 
-def _run_with_model(
-    order: Order, asking: tuple[str, str | None, int, int, int], display: _Display
-) -> list[Record]:
+def _run_with_model(order: Order, display: _Display, **asking: Any) -> list[Record]:
     from edgekernelbench.agents.registry import CODING_AGENTS, MODEL_AGENTS, make_agent
 
     if order.agent not in {*MODEL_AGENTS, *CODING_AGENTS}:
@@ -186,7 +197,7 @@ def _run_with_model(
             "sandbox local: the agent runs as you and reaches your files and network; its records "
             "are marked unisolated"
         )
-    return run_with_model(order, Asking(*asking), display)
+    return run_with_model(order, Asking(**asking), display)
 
 
 def why_no_verdict(record: Record) -> str:

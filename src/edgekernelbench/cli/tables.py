@@ -68,7 +68,8 @@ def _headline(result: dict[str, Any]) -> Table:
     statuses = ", ".join(f"{name} {count}" for name, count in result["statuses"].items())
     correct = "  ".join(f"Correct@{k} {share(v)}" for k, v in result["correct_at"].items())
     table = _table(
-        f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}",
+        f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}\n"
+        f"spent: {_spent(result['spent'])}",
         "[low, high]: 95 % interval over tasks. Fast: the lower bound of the speed-up's 95 %\n"
         "interval reaches p. tvm-raw is shown, never part of best.",
     )
@@ -89,6 +90,18 @@ def _headline(result: dict[str, Any]) -> Table:
             _times(result["geomean_speedup"][name]) + interval,
         )
     return table
+
+
+def _spent(spent: dict[str, float | None]) -> str:
+    """What all attempts used together, without what nobody knows."""
+    parts = []
+    if spent["tokens"]:
+        parts.append(f"{spent['tokens']:,.0f} tokens")
+    if spent["cost"] is not None:
+        parts.append(f"{spent['cost']:.2f} dollars")
+    parts.append(f"{spent['evaluations'] or 0:,.0f} evaluations")
+    parts.append(f"{(spent['seconds'] or 0) / 60:.1f} minutes")
+    return ", ".join(parts)
 
 
 def _times(value: float | None) -> str:

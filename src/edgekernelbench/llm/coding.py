@@ -6,6 +6,7 @@ tools; the sandbox needs neither keys nor network.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import shutil
 import socket
@@ -21,7 +22,13 @@ import anyio.to_thread
 from inspect_ai.agent import AgentState, BridgedToolsSpec
 from inspect_ai.model import ChatMessageUser, GenerateFilter
 from inspect_ai.tool import Tool, ToolError, tool
-from inspect_ai.util import LimitExceededError, OutputLimitExceededError, sandbox, store
+from inspect_ai.util import (
+    LimitExceededError,
+    OutputLimitExceededError,
+    SandboxUnavailableError,
+    sandbox,
+    store,
+)
 
 from edgekernelbench.agents.base import Budget
 from edgekernelbench.agents.coding import (
@@ -38,6 +45,7 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.llm.local import LOCAL, LocalSandbox, search_path
 from edgekernelbench.llm.meter import Meter
 from edgekernelbench.llm.provider import one_line
+from edgekernelbench.records.schema import Step
 from edgekernelbench.runs.run import Order, Sandbox
 
 TOOL_TIMEOUT_S = 24 * 3600
@@ -125,6 +133,9 @@ class InspectLine:
             await sandbox().write_file(file, text)
         if local:  # the samples of a host share its ports, those of containers do not
             store().set(product.port, _free_port() - 1)
+            told = await sandbox().exec([product.binary, "--version"])
+            version = one_line(told.stdout or told.stderr)
+            bench.device.note(Step(action="start", seconds=0.0, reason=version))
         meter = Meter(bench.device, self.turns)
         spec = BridgedToolsSpec(
             name=SERVER, tools=[check(bench), evaluate(bench)], require_proposal=False
@@ -191,7 +202,10 @@ async def _end_processes() -> None:
     try:
         local = box.as_type(LocalSandbox)
     except TypeError:
-        await box.exec(["sh", "-c", "kill -9 -1"])
+        # The container's main process goes too, perhaps before the command is told to have ended.
+        with contextlib.suppress(SandboxUnavailableError, TimeoutError):
+            kill = ["sh", "-c", "kill -9 -1"]
+            await box.exec(kill, user="root", timeout=60, timeout_retry=False)
     else:
         await anyio.to_thread.run_sync(local.close)
 

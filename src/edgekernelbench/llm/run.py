@@ -8,12 +8,15 @@ from typing import Any
 from inspect_ai import eval as inspect_eval
 from inspect_ai.model import GenerateConfig
 
+from edgekernelbench.agents.registry import CODING_AGENTS
 from edgekernelbench.errors import UsageError
 from edgekernelbench.llm.coding import ready_line
 from edgekernelbench.llm.provider import one_line, ready_model
 from edgekernelbench.llm.tasks import Hosted, kernel_task
 from edgekernelbench.records.schema import Record
 from edgekernelbench.runs.run import Observer, Order
+
+SAMPLES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +26,15 @@ class Asking:
     Attributes:
         model: as Inspect names it, PROVIDER/MODEL.
         base_url: of the provider, in place of its usual one.
-        samples: attempts that go on at the same time; the device still measures one at a time.
+        samples: attempts that go on at the same time; the device still measures one at a time. None
+            is `SAMPLES`, and one for coding agents: what they run would disturb what is measured.
         max_retries: of a question that fails for a reason that may pass.
         timeout: seconds for one answer.
     """
 
     model: str
     base_url: str | None = None
-    samples: int = 8
+    samples: int | None = None
     max_retries: int = 5
     timeout: int = 600
 
@@ -64,7 +68,7 @@ def _evaluate(order: Order, hosted: Hosted, model: Any, asking: Asking) -> None:
         log_dir=str(order.folder / "inspect"),
         display="none",
         log_level="error",
-        max_samples=asking.samples,
+        max_samples=asking.samples or (1 if order.agent in CODING_AGENTS else SAMPLES),
         fail_on_error=False,
     )
     broken = [sample for sample in log.samples or () if sample.error is not None]

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Program, Tensor, Var
-from edgekernelbench.ir.diagnostics import Diagnostic, Report
+from edgekernelbench.ir.diagnostics import Diagnostic, Report, Span
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.caches import (
@@ -32,10 +32,14 @@ from edgekernelbench.lowering.directives.caches import (
     resolve_caches,
     without_refused,
 )
-from edgekernelbench.lowering.directives.gpu import refuse_on_gpu
+from edgekernelbench.lowering.directives.gpu import check_doubled, read_doubled, refuse_on_gpu
 from edgekernelbench.lowering.directives.options import resolve_options
 from edgekernelbench.lowering.directives.places import PlaceChecker, nest_note, resolve_loops
-from edgekernelbench.lowering.directives.prefetches import read_prefetches, resolve_prefetches
+from edgekernelbench.lowering.directives.prefetches import (
+    Wish,
+    read_prefetches,
+    resolve_prefetches,
+)
 from edgekernelbench.lowering.directives.resolve import (
     ScheduleLines,
     read_schedule,
@@ -119,6 +123,7 @@ class _Lowering:
     report: Report
     options: Options = Options()
     waves: Mapping[Var, Wave] = field(default_factory=dict)
+    doubled: Mapping[str, Span] = field(default_factory=dict)
 
     def run(self, program: Program) -> Module | None:
         try:
@@ -149,7 +154,11 @@ class _Lowering:
         graph = build_graph(program)
         known = TensorNames(program, graph, self.report)
         packed = {n for n in inputs if f"{n}.packed" in layouts}
-        wishes = read_prefetches(memory, known, packed, numbers, self.report)
+        wishes: tuple[Wish, ...] = ()
+        if self.target.gpu is None:
+            wishes = read_prefetches(memory, known, packed, numbers, self.report)
+        else:
+            self.doubled = read_doubled(memory, caches, numbers, self.report)
         lines = read_schedule(schedule, program, graph, self.report, caches.places, wishes)
         self.waves = resolve_waves(lines.waves, program, graph, numbers, self.report)
         program, rows = fit_products(program, lines.loops, lines.places, self.target, names)
@@ -215,7 +224,9 @@ class _Lowering:
         plan = replace(plan, ahead=ahead)
         check_waves(plan, self.report)
         if gpu is not None:
+            plan = replace(plan, doubled=frozenset(self.doubled))
             check_levels(plan, levels or {}, lines.spans, self.report)
+            check_doubled(plan, levels or {}, self.doubled, self.report)
         if not self.report.has_errors:
             PlaceChecker(plan, lines.spans, self.report).run()
         return plan
@@ -259,7 +270,8 @@ class _Lowering:
             emitter = BodyEmitter(ctx, tree, plan_buffers(plan, tree, given))
         else:
             ctx.device = Device(self.target.gpu)
-            emitter = DeviceBody(ctx, tree, plan_device_buffers(plan, tree, given))
+            room = self.target.gpu.shared_bytes // 2  # the rest is for tiles
+            emitter = DeviceBody(ctx, tree, plan_device_buffers(plan, tree, given, room))
         body = emitter.run(program.body)
         for problem in ctx.problems.values():
             span = problem.span or lines.spans.get(problem.stage)

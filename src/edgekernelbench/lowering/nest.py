@@ -86,9 +86,12 @@ class Region(Seq):
 
     Attributes:
         stage: what it computes. Regions of one stage never write the same element.
+        ahead: double buffers of which it touches the half for the next iteration of the loop
+            around it.
     """
 
     stage: str = ""
+    ahead: frozenset[str] = frozenset()
 
 
 Mode = Literal["host", "block", "blocks", "threads", "serial"]
@@ -225,3 +228,19 @@ def statements(body: Stmt) -> Iterator[Stmt]:
                 stack.extend(s for s in (top.other, top.then) if s is not None)
             case _:
                 pass
+
+
+def expressions(statement: Stmt) -> tuple[Expr, ...]:
+    """The expressions of a statement, without those of the statements inside it."""
+    match statement:
+        case For(lo=lo, extent=extent):
+            return (lo, extent)
+        case Store(indices=indices, value=value):
+            return (*indices, value)
+        case LetValue(value=value):
+            return (value,)
+        case If(cond=cond):
+            return (cond,)
+        case Dot(indices=indices, a=a, b=b):
+            return (*indices, *a.indices, *b.indices)
+    return ()

@@ -228,6 +228,7 @@ class Plan:
         caches: copies that serve one stage, with the stage's name.
         ahead: what is prefetched in the loops of a stage.
         waves: pairs of loops that run by diagonals, by the index of the outer one.
+        doubled: copies of which blocks of a GPU fetch the next while they use one.
     """
 
     graph: Graph
@@ -240,6 +241,7 @@ class Plan:
     caches: Mapping[str, str] = field(default_factory=dict)
     ahead: Mapping[str, tuple[Ahead, ...]] = field(default_factory=dict)
     waves: Mapping[Var, Wave] = field(default_factory=dict)
+    doubled: frozenset[str] = frozenset()
 
     def wave_around(self, name: str) -> Wave | None:
         """The wave that a stage stands in the body of."""

@@ -103,6 +103,9 @@ ON_CPU = Rule("E453", "`block` and `thread` are loops of a GPU")
 TEAM = Rule(
     "E454", "threads that keep results over loops of the block are all there at the same time"
 )
+AHEAD_COPY = Rule(
+    "E455", "on a GPU, `prefetch T in S.k0 ahead 1` fetches the next tile of `cache T in S.k0`"
+)
 THREADS = Rule("E630", "a block has at most as many threads as the target runs together")
 SHARED_BYTES = Rule("E631", "what a block shares fits the shared memory of the target")
 

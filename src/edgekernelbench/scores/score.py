@@ -8,7 +8,7 @@ from typing import Any
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
-from edgekernelbench.records.schema import Record
+from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores.statistics import geometric_mean, pass_at_k, wilson
 
 THRESHOLDS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
@@ -44,12 +44,20 @@ def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]
     """
     _refuse_mixtures(records)
     result = _section(records, tuple(ks))
+    result["spent"] = {field: _total(records, field) for field in Spent.model_fields}
     for name, key in GROUPINGS.items():
         groups: dict[str, list[Record]] = defaultdict(list)
         for record in records:
             groups[key(record)].append(record)
         result[name] = {g: _section(groups[g], (1,)) for g in sorted(groups)}
     return result
+
+
+def _total(records: Sequence[Record], field: str) -> float | None:
+    """What all attempts spent together; None where no record tells."""
+    known = [getattr(record.spent, field) for record in records]
+    told = [value for value in known if value is not None]
+    return round(sum(told), 6) if told else None
 
 
 def _refuse_mixtures(records: Sequence[Record]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.ir.parse import parse
 from edgekernelbench.suite.load import load_suite
 from edgekernelbench.suite.model import Definition, Workload
 from edgekernelbench.suite.source import reference_source
@@ -37,6 +38,9 @@ KIN: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Families that the gallery has no kernel of, and those whose decisions are most like theirs."""
 
+_SECTIONS = {"cpu": frozenset({"cpu", "llvm"}), "gpu": frozenset({"gpu", "cuda", "opencl"})}
+"""Names of layers for a kind of target."""
+
 _WORD = re.compile(r"[a-z][a-z]+|[a-z]+\d+[a-z]?")
 
 
@@ -52,6 +56,15 @@ class Example:
     def kernel(self) -> str:
         """The text of the kernel, all layers."""
         return self.kernel_file.read_text(encoding="utf-8")
+
+    def kernel_for(self, section: str) -> str:
+        """The text without layers for other kinds of targets; all of it where there is none for
+        this kind.
+
+        Args:
+            section: ``cpu`` or ``gpu``.
+        """
+        return _layers_of(self.kernel, _SECTIONS[section])
 
     @property
     def page(self) -> str:
@@ -79,7 +92,21 @@ def load_gallery() -> Mapping[str, Example]:
     return MappingProxyType(found)
 
 
-def shown_for(workload: Workload, longest: int | None = None) -> Example:
+@cache
+def _layers_of(text: str, names: frozenset[str]) -> str:
+    kernel = parse(text).kernel
+    assert kernel is not None, "kernels of the gallery parse"
+    layers = (*kernel.schedules, *kernel.memories)
+    if not any(layer.target in names for layer in layers):
+        return text
+    others = [layer.span for layer in layers if layer.target not in names]
+    for span in sorted(others, key=lambda span: span.start, reverse=True):
+        first, end = text.rindex("\n", 0, span.start), span.end
+        text = text[:first] + text[end:]
+    return text
+
+
+def shown_for(workload: Workload, longest: int | None = None, section: str = "cpu") -> Example:
     """The example that an author of a kernel for ``workload`` learns most from.
 
     It is one of `examples_for` the task. The same family comes first, then one of `KIN`, then the
@@ -87,6 +114,7 @@ def shown_for(workload: Workload, longest: int | None = None) -> Example:
 
     Args:
         longest: characters that its kernel may have; if all have more, the shortest is taken.
+        section: whose layers count (``cpu`` or ``gpu``).
 
     Raises:
         UsageError: see `load_gallery`.
@@ -102,9 +130,12 @@ def shown_for(workload: Workload, longest: int | None = None) -> Example:
         distance = abs(other.level - workload.level)
         return other.family == workload.family, other.family in kin, -distance, shared
 
+    def size(example: Example) -> int:
+        return len(example.kernel_for(section))
+
     others = examples_for(workload)
-    short = [other for other in others if longest is None or len(other.kernel) <= longest]
-    return max(short, key=merit) if short else min(others, key=lambda other: len(other.kernel))
+    short = [other for other in others if longest is None or size(other) <= longest]
+    return max(short, key=merit) if short else min(others, key=size)
 
 
 def examples_for(workload: Workload) -> list[Example]:

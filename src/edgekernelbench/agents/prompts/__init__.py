@@ -25,7 +25,8 @@ CHARS_PER_TOKEN = 2.6
 tokenizers; fewer characters count more tokens, so the estimate errs to the safe side."""
 
 MAX_TOKENS = 7000
-"""Of a first prompt, as estimated; longer statements get the shortest example."""
+"""Of a first prompt, as estimated; longer statements get the shortest example. The page about GPUs
+comes on top."""
 
 _NAME_TOKENS = 30
 
@@ -44,12 +45,23 @@ def guide() -> str:
     Raises:
         UsageError: it is neither packaged nor in the clone around this file.
     """
-    packaged = resources.files("edgekernelbench.agents.prompts") / "ir.md"
-    places = (packaged, Path(__file__).parents[4] / "docs/ir.md")
+    return _page("ir.md")
+
+
+@cache
+def gpu_guide() -> str:
+    """The page about layers for GPUs, likewise."""
+    return _page("ir-gpu.md")
+
+
+def _page(name: str) -> str:
+    packaged = resources.files("edgekernelbench.agents.prompts") / name
+    places = (packaged, Path(__file__).parents[4] / "docs" / name)
     for place in places:
         if place.is_file():
             text = place.read_text(encoding="utf-8")
-            return re.sub(r"^## \d+ Recipes\n.*?(?=^## )", "", text, flags=re.DOTALL | re.MULTILINE)
+            recipes = r"^## \d+ Recipes\n.*?(?=^## |\Z)"
+            return re.sub(recipes, "", text, flags=re.DOTALL | re.MULTILINE)
     raise UsageError(
         f"the IR guide is neither {places[0]} nor {places[1]}",
         "install edgekernelbench from a wheel, or work in a full clone",
@@ -58,10 +70,13 @@ def guide() -> str:
 
 @cache
 def prompt_version(templates: tuple[str, ...] = _TEMPLATES) -> str:
-    """Short hash of the guide and of the templates that an agent uses: records of different prompts
-    differ in it."""
+    """Short hash of the guides and of an agent's templates; records of other prompts differ."""
     folder = resources.files("edgekernelbench.agents.prompts")
-    texts = [guide(), *((folder / name).read_text(encoding="utf-8") for name in templates)]
+    texts = [
+        guide(),
+        gpu_guide(),
+        *((folder / name).read_text(encoding="utf-8") for name in templates),
+    ]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
@@ -72,7 +87,8 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
         budget: what it may use to try kernels; None when it cannot try any.
     """
     target = task.target
-    system = render("system.md.j2", guide=guide())
+    more = gpu_guide() if target.gpu is not None else ""
+    system = render("system.md.j2", guide=guide() + ("\n" + more if more else ""))
     values = {
         "statement": task.workload.statement(),
         "target": target_facts(target),
@@ -81,9 +97,11 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
         "section": target.section_names[1],
     }
     without = render("task.md.j2", **values, example_name="", example="")
-    left = MAX_TOKENS - estimate_tokens(system) - estimate_tokens(without) - _NAME_TOKENS
-    example = shown_for(task.workload, int(left * CHARS_PER_TOKEN))
-    kernel = example.kernel.strip()
+    most = MAX_TOKENS + estimate_tokens(more)
+    left = most - estimate_tokens(system) - estimate_tokens(without) - _NAME_TOKENS
+    section = target.section_names[1]
+    example = shown_for(task.workload, int(left * CHARS_PER_TOKEN), section)
+    kernel = example.kernel_for(section).strip()
     text = render("task.md.j2", **values, example_name=example.workload.id, example=kernel)
     return (Message("system", system), Message("user", text))
 

@@ -25,12 +25,15 @@ from edgekernelbench.targets.model import Target
 _STACK_BYTES = 1 << 16
 
 
-def tvm_target(target: Target, features: tuple[str, ...] = ()) -> Any:
+def tvm_target(
+    target: Target, features: tuple[str, ...] = (), llvm_options: tuple[str, ...] = ()
+) -> Any:
     """The TVM target of a profile with the ``llvm`` backend.
 
     Args:
         features: what the code certainly uses. LLVM's idea of a CPU may lack what it has, and
             selecting an instruction that is missing would end the process.
+        llvm_options: of LLVM's own, for this compilation only.
     """
     spec: dict[str, Any] = {"kind": "llvm", "num-cores": target.threads}
     if target.mcpu:
@@ -39,6 +42,8 @@ def tvm_target(target: Target, features: tuple[str, ...] = ()) -> Any:
         spec["mattr"] = [*target.mattr, *(f"+{feature}" for feature in features)]
     if target.mtriple:
         spec["mtriple"] = target.mtriple
+    if llvm_options:
+        spec["cl-opt"] = list(llvm_options)
     out = tvm.target.Target(spec)
     return out.with_host(out)
 

@@ -116,12 +116,13 @@ def _compile_for_device(
 
 
 def _build_library(module: nest.Module, target: Target, library: Path) -> None:
-    from edgekernelbench.compilers.tvm import build
+    from edgekernelbench.compilers.tvm import build, vectorizer
     from edgekernelbench.compilers.tvm.dots import required_features
     from edgekernelbench.compilers.tvm.emit import emit_module
 
     functions = (module.main, *(() if module.prepack is None else (module.prepack,)))
-    tvm_target = build.tvm_target(target, required_features(functions))
+    options = (vectorizer.OFF,) if vectorizer.cuts_loop_variables(functions) else ()
+    tvm_target = build.tvm_target(target, required_features(functions), options)
     lowered = build.lower(emit_module(module), tvm_target)
     build.link(build.generate(lowered, tvm_target), library, target.mtriple)
 

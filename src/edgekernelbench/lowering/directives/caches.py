@@ -20,10 +20,12 @@ from edgekernelbench.lowering.together import siblings
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """The program with the copies, where each is placed, and tensors with a refused one."""
+    """The program with the copies, where each is placed, its name by (stage, tensor), and tensors
+    with a refused one."""
 
     program: Program
     places: tuple[Placement, ...] = ()
+    made: Mapping[tuple[str, str], str] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
 
     def means_refused(self, name: str) -> bool:
@@ -63,7 +65,7 @@ def resolve_caches(
         Placement(made[pair], line.target.name, line.loop, span)
         for pair, (line, span) in reader.lines.items()
     )
-    return Caches(changed, places, frozenset(reader.refused))
+    return Caches(changed, places, made, frozenset(reader.refused))
 
 
 def without_refused(

@@ -107,7 +107,7 @@ def check_levels(
     """Refuses `thread` loops of stages that one thread computes."""
     for name, stage in plan.stages.items():
         thread = next((p for p in stage.pieces if p.kind == "thread"), None)
-        if thread is None or name in plan.together or _level(plan, levels, name) != "thread":
+        if thread is None or name in plan.together or level_of(plan, levels, name) != "thread":
             continue
         if name in plan.attach:
             place = plan.attach[name]
@@ -124,15 +124,15 @@ def check_levels(
 
 def _block_loop(plan: Plan, levels: Mapping[str, Level], target: str) -> str | None:
     """The innermost loop of a stage that a whole block runs."""
-    pieces, level = plan.stages[target].pieces, _level(plan, levels, target)
+    pieces, level = plan.stages[target].pieces, level_of(plan, levels, target)
     found = [p.name for p in pieces if level_inside(pieces, p.name, level) == "block"]
     return found[-1] if found else None
 
 
-def _level(plan: Plan, levels: Mapping[str, Level], name: str) -> Level:
+def level_of(plan: Plan, levels: Mapping[str, Level], name: str) -> Level:
     """Where a stage runs, placements considered."""
     if name not in plan.attach:
         return levels[name]
     place = plan.attach[name]
     pieces = plan.stages[place.target].pieces
-    return level_inside(pieces, pieces[place.depth].name, _level(plan, levels, place.target))
+    return level_inside(pieces, pieces[place.depth].name, level_of(plan, levels, place.target))

@@ -37,7 +37,7 @@ class BodyEmitter:
         out: list[Stmt] = []
         shared: dict[int, Tensor] = {}
         for name, plan in self.buffers.items():
-            if plan.owner != owner:
+            if plan.owner != owner or plan.scope == "shared":
                 continue
             if plan.slot is not None and plan.slot in shared:
                 buffer = shared[plan.slot]

@@ -26,7 +26,7 @@ from edgekernelbench.lowering.emit.dots import DotLanes
 from edgekernelbench.lowering.emit.lanes import map_lanes, partial_lanes
 from edgekernelbench.lowering.emit.prefetch import fetcher
 from edgekernelbench.lowering.emit.simd import LaneLoops
-from edgekernelbench.lowering.emit.walk import Hook, Walker, no_cuts
+from edgekernelbench.lowering.emit.walk import Ahead, Hook, Walker, no_cuts
 from edgekernelbench.lowering.emit.widen import widened
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.gpu.merging import Merging
@@ -101,6 +101,7 @@ class ReductionEmitter:
         also: stages that are other components of the same reduction.
         chunk: where the results go when the reduction is split over threads.
         team: the threads of a block that run its loops together.
+        ahead: makes the loops in which something is fetched an iteration ahead.
     """
 
     ctx: Context
@@ -111,6 +112,7 @@ class ReductionEmitter:
     also: tuple[Also, ...] = ()
     chunk: Chunk | None = None
     team: Team | None = None
+    ahead: Ahead | None = None
 
     @property
     def _reduce(self) -> Reduce:
@@ -337,6 +339,7 @@ class ReductionEmitter:
             keep_vectors=tile is not None,
             first=self.plan.first_reduction,
             team=self.team,
+            ahead=self.ahead,
         )
 
     def _simd_updates(self, box: Box, updater: Updater, tile: Tile) -> list[Stmt]:

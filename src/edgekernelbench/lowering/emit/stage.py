@@ -8,6 +8,7 @@ from math import prod
 
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Stage, Var
+from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.emit.accumulate import Chunk
 from edgekernelbench.lowering.emit.boxes import Box, Span, image, lies_in, within
@@ -26,11 +27,12 @@ from edgekernelbench.lowering.emit.scatter import emit_scatter
 from edgekernelbench.lowering.emit.slots import flat_index
 from edgekernelbench.lowering.emit.split import Partials
 from edgekernelbench.lowering.emit.tree import Tree
-from edgekernelbench.lowering.emit.walk import Hook, Walker
+from edgekernelbench.lowering.emit.walk import Ahead, Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
 from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.gpu.cooperate import Cooperation
 from edgekernelbench.lowering.gpu.device import device_of
+from edgekernelbench.lowering.gpu.fetch import Doubled, Fetch, is_spread
 from edgekernelbench.lowering.gpu.own import reads_own
 from edgekernelbench.lowering.gpu.spread import SPREAD, block_threads
 from edgekernelbench.lowering.gpu.team import Team
@@ -52,6 +54,7 @@ class Emitter:
         teams: the threads of a block that share the loops of each stage being emitted.
         counts: of stages that are computed by the threads of another one's team: how many of them
             each ``thread`` loop takes.
+        flowing: copies that are fetched an iteration ahead, in the loop being emitted.
         apart: stages whose results are read by other threads than those that have them.
     """
 
@@ -62,6 +65,7 @@ class Emitter:
     teams: dict[str, Team | None] = field(default_factory=dict)
     counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     apart: set[str] = field(default_factory=set)
+    flowing: frozenset[str] = frozenset()
 
     # ---------------------------------------------------------- entry
     def root(self, name: str) -> list[Stmt]:
@@ -90,6 +94,8 @@ class Emitter:
 
     def _emit(self, plan: StagePlan, box: Box, unrolled: bool) -> list[Stmt]:
         self.teams[plan.stage.name] = self._team(plan, box)
+        if plan.stage.name in self.ctx.plan.caches and self._by_block(plan, box):
+            return Fetch.of(self.ctx, plan, box).copy()
         if plan.reduce is None:
             assert plan.value is not None
             return self._walker(plan, plan.pieces, self._map_leaf(plan), unrolled).walk(0, box)
@@ -100,6 +106,12 @@ class Emitter:
             return self._split(plan, plan.split, outer, box)
         walker = self._walker(plan, outer, lambda inner, _: self._reduce(plan, inner), False)
         return walker.walk(0, box)
+
+    def _by_block(self, plan: StagePlan, box: Box) -> bool:
+        """Whether the threads of a block take the elements of a stage as they come."""
+        device = self.ctx.device
+        limited = any(span.limit is not None for span in box.values())
+        return device is not None and device.level == "block" and is_spread(plan) and not limited
 
     def _team(self, plan: StagePlan, box: Box) -> Team | None:
         """The threads that share the loops of a stage over a box."""
@@ -151,7 +163,7 @@ class Emitter:
                 self.ctx, pieces, leaf, 1,
                 hook=self._hook(plan), unrolled=unrolled, cooperative=plan.cooperative,
                 threads=block_threads([plan, *placed], self.ctx.device.gpu),
-                team=self.teams[plan.stage.name],
+                team=self.teams[plan.stage.name], ahead=self._ahead(plan),
             )  # fmt: skip
         cuts = cutter(plan.exprs, self.ctx.ranges)
         return Walker(
@@ -196,6 +208,7 @@ class Emitter:
         """The inside of loop ``k`` of a stage with the stages that are placed in that loop."""
         here = [n for n in self.tree.children[name] if self.tree.attach[n].depth == k]
         homes = [n for n, h in self.tree.homes.items() if h and (h.target, h.depth) == (name, k)]
+        here, homes = ([n for n in found if n not in self.flowing] for found in (here, homes))
         if not here and not homes:
             return inside()
         boxes, unfit = self.tree.boxes(name, k, box, self.ctx.ranges)
@@ -401,5 +414,43 @@ class Emitter:
         around = around and name not in self.apart
         also = tuple(Also(stage, part, keeps[stage.name]) for part, stage in self._parts(plan)[1:])
         return ReductionEmitter(
-            self.ctx, plan, hook, keeps[name], around, also, chunk, self.teams[name]
-        ).emit(box)
+            self.ctx, plan, hook, keeps[name], around, also, chunk,
+            self.teams[name], self._ahead(plan),
+        ).emit(box)  # fmt: skip
+
+    # ---------------------------------------------------------- copies fetched ahead
+    def _ahead(self, plan: StagePlan) -> Ahead | None:
+        """What makes the loops of a stage in which copies are fetched an iteration ahead."""
+        name, device = plan.stage.name, self.ctx.device
+        wanted = [n for n in self.tree.children.get(name, ()) if n in self.ctx.plan.doubled]
+        if device is None or not wanted:
+            return None
+
+        def loop(
+            k: int, part: Callable[[Expr], Box], var: Var, last: int, make: Callable[[], list[Stmt]]
+        ) -> tuple[list[Stmt], list[Stmt]] | None:
+            members = [n for n in wanted if self.tree.attach[n].depth == k]
+            if not members or device.level != "block":
+                return None
+
+            def boxes(number: Expr) -> dict[str, Box]:
+                found, _ = self.tree.boxes(name, k, part(number), self.ctx.ranges)
+                return {n: self._own(n, found[n]) for n in members}
+
+            doubled = Doubled(self.ctx, [self._plan(n) for n in members], boxes, self._half)
+            before = self.flowing
+            self.flowing = before | frozenset(members)
+            made = doubled.first(), doubled.around(var, last, make)
+            self.flowing = before
+            return made
+
+        return loop
+
+    def _half(self, name: str, box: Box, half: Expr) -> Storage:
+        """One half of a double buffer, as the tile that holds ``box`` of a stage."""
+        whole = self._home(name, box, [])
+        size = whole.buffer.size
+        buffer = device_of(self.ctx).tile(self.ctx, name, whole.buffer.dtype, 2 * size)
+        first = core.Binary("mul", half, int_const(size), DType.S32)
+        (index,) = whole.index
+        return Storage(buffer, whole.formals, (core.Binary("add", first, index, DType.S32),))

@@ -29,6 +29,13 @@ Hook = Callable[[int, Box, Callable[[], list[Stmt]]], list[Stmt]]
 Fetch = Callable[[int, Box, Var, Expr], list[Stmt]]
 """Statements at the head of loop ``k``: (k, box there, its variable, the last value of that)."""
 
+Ahead = Callable[
+    [int, Callable[[Expr], Box], Var, int, Callable[[], list[Stmt]]],
+    tuple[list[Stmt], list[Stmt]] | None,
+]
+"""(k, box by number of iteration, variable, last iteration, makes an iteration) -> statements in
+front of the loop and its body; None: nothing is fetched ahead in it."""
+
 Vector = Callable[[Box], list[Stmt] | None]
 """Statements for all lanes of a vectorised axis at once; None: a loop over the lanes is wanted."""
 
@@ -73,6 +80,7 @@ class Walker:
         threads: of a block, in a kernel that this walk launches.
         cooperative: the leaf spreads its work over the threads of a block by itself.
         team: the threads of a block that share the ``thread`` loops of the nest.
+        ahead: makes a loop of a block in whose iterations something is fetched for the next one.
     """
 
     ctx: Context
@@ -91,6 +99,7 @@ class Walker:
     threads: int = 1
     cooperative: bool = False
     team: Team | None = None
+    ahead: Ahead | None = None
 
     def walk(self, k: int, box: Box) -> list[Stmt]:
         """Statements of the loops from piece ``k`` inwards, over ``box``."""
@@ -198,9 +207,17 @@ class Walker:
         if full == 1:
             return self._inside(k, self._part(box, piece, at(span, start), step))
         var = self.ctx.loop_var(piece.name, 0, full - 1)
-        base = plus(at(span, start), core.VarRef(var), step)
-        inner = self._part(box, piece, base, step)
-        body = self._inside(k, inner)
+
+        def iteration(number: Expr) -> Box:
+            return self._part(box, piece, plus(at(span, start), number, step), step)
+
+        inner = iteration(core.VarRef(var))
+        make = lambda: self._inside(k, inner)  # noqa: E731
+        found = self.ahead and self.ahead(self.first + k, iteration, var, full - 1, make)
+        if found:
+            before, body = found
+            return [*before, self.ctx.loop(var, full, piece.kind, body)]
+        body = make()
         if not body:
             return []
         if self.fetch is not None:

@@ -27,6 +27,8 @@ from edgekernelbench.lowering.nest import (
     statements,
 )
 
+_AHEAD = " ahead"
+
 
 @dataclass(frozen=True, slots=True)
 class Touched:
@@ -37,6 +39,17 @@ class Touched:
 
     def __or__(self, other: Touched) -> Touched:
         return Touched(self.reads | other.reads, self.writes | other.writes)
+
+    def turned(self, doubled: frozenset[str]) -> Touched:
+        """The same with the halves of double buffers in each other's roles."""
+
+        def other(name: str) -> str:
+            return _other_half(name) if name.removesuffix(_AHEAD) in doubled else name
+
+        return Touched(
+            frozenset(other(name) for name in self.reads),
+            frozenset((other(name), stage) for name, stage in self.writes),
+        )
 
     def clashes(self, later: Touched) -> bool:
         mine, theirs = ({name for name, _ in t.writes} for t in (self, later))
@@ -52,7 +65,8 @@ def place_barriers(body: list[Stmt], thread: Var) -> list[Stmt]:
         thread: the number of a thread, which nothing around a barrier may depend on.
     """
     private = {s.tensor.name for s in _all(body) if isinstance(s, Alloc) and s.scope == "local"}
-    placer = _Placer(frozenset(private), {thread})
+    doubled = (s.ahead for s in _all(body) if isinstance(s, Region))
+    placer = _Placer(frozenset(private), {thread}, frozenset[str]().union(*doubled))
     out, _ = placer.run(body, Touched())
     return out
 
@@ -65,10 +79,11 @@ def _all(body: list[Stmt]) -> Iterator[Stmt]:
 @dataclass(slots=True)
 class _Placer:
     """``private``: buffers that each thread has its own of. ``own``: variables that differ from
-    thread to thread."""
+    thread to thread. ``doubled``: buffers with halves that take turns."""
 
     private: frozenset[str]
     own: set[Var]
+    doubled: frozenset[str]
 
     def run(self, body: list[Stmt], before: Touched) -> tuple[list[Stmt], Touched]:
         """The statements with barriers, and what is touched behind them."""
@@ -117,9 +132,10 @@ class _Placer:
         """The body of a loop, and what is touched behind the loop."""
         while True:  # until nothing more comes round from the end of the body to its head
             out, after = self.run([body], before)
-            if before | after == before:
-                return out, before
-            before |= after
+            again = after.turned(self.doubled)  # halves change roles from turn to turn
+            if before | again == before:
+                return out, before | before.turned(self.doubled)
+            before |= again
 
     def _branch(self, branch: If, before: Touched, out: list[Stmt]) -> Touched:
         self._uniform(branch.cond)
@@ -161,7 +177,13 @@ class _Placer:
                 reads.update(self._loads(expr))
             if isinstance(inner, Store) and inner.tensor.name not in self.private:
                 writes.add((inner.tensor.name, stage))
-        return Touched(frozenset(reads), frozenset(writes))
+        ahead = statement.ahead if isinstance(statement, Region) else frozenset[str]()
+        return Touched(frozenset(reads), frozenset(writes)).turned(ahead)
+
+
+def _other_half(name: str) -> str:
+    """What stands for the half of a double buffer that the next iteration uses, and back."""
+    return name.removesuffix(_AHEAD) if name.endswith(_AHEAD) else name + _AHEAD
 
 
 def _barriers(body: list[Stmt]) -> int:

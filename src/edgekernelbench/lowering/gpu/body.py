@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from edgekernelbench.ir import core
-from edgekernelbench.ir.core import Expr, Loop, Node, Stage
+from edgekernelbench.ir.core import Expr, Loop, Node, Stage, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.body import BodyEmitter
-from edgekernelbench.lowering.emit.context import seq
+from edgekernelbench.lowering.emit.context import Storage, seq
 from edgekernelbench.lowering.emit.order import body_order
+from edgekernelbench.lowering.emit.slots import flat_index
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.gpu.device import device_of, grid, kernel, strided
 from edgekernelbench.lowering.gpu.modes import chain, count_of, results, widest
@@ -52,6 +53,15 @@ class DeviceBody(BodyEmitter):
     def _counted_here(self, loop: Loop) -> list[Stmt]:
         body = [*self._allocate(loop.var), *self.nodes(loop.body)]
         return [self._counted(loop, count_of(loop), "serial", body)]
+
+    def _allocate(self, owner: Var | None) -> list[Stmt]:
+        """What a block shares is allocated with its kernel."""
+        for name, plan in self.buffers.items():
+            if plan.owner == owner and plan.scope == "shared":
+                buffer = device_of(self.ctx).tile(self.ctx, name, plan.dtype, plan.elements)
+                index = (flat_index(plan.index, plan.shape),)
+                self.ctx.storages[name] = Storage(buffer, plan.formals, index)
+        return super()._allocate(owner)
 
     def _one(self, loops: list[Loop], number: Expr) -> list[Stmt]:
         """One iteration of independent loops that run as one."""

@@ -15,11 +15,17 @@ from edgekernelbench.lowering.plan import Plan
 MAX_PRIVATE_BYTES = 512
 
 
-def plan_device_buffers(plan: Plan, tree: Tree, given: frozenset[str]) -> dict[str, BufferPlan]:
+def plan_device_buffers(
+    plan: Plan, tree: Tree, given: frozenset[str], room: int
+) -> dict[str, BufferPlan]:
     """Buffers of the stages without a tile of their own; ``given`` are parameters.
 
     A stage of iterations that run in blocks or threads of their own has a dimension for each such
-    loop, unless it is small and private to a thread. Kernels cannot allocate global memory.
+    loop, unless it is small and private to a thread, or lies in memory that a block shares. Kernels
+    cannot allocate global memory.
+
+    Args:
+        room: bytes of a block that such stages may take.
     """
     names = [n for n in plan.stages if tree.homes[n] is None and n not in given]
     private: dict[str, BufferPlan] = {}
@@ -27,9 +33,12 @@ def plan_device_buffers(plan: Plan, tree: Tree, given: frozenset[str]) -> dict[s
     apart: dict[str, BufferPlan] = {}
     for name in names:
         loops = _beside(plan, plan.graph.places[name])
-        mine = _private(plan, name, loops)
+        mine, ours = _private(plan, name, loops), _shared(plan, name)
         if mine is not None:
             private[name] = mine
+        elif ours is not None and ours.elements * ours.dtype.bytes <= room:
+            room -= ours.elements * ours.dtype.bytes
+            private[name] = ours
         elif loops:
             apart[name] = _extended(_whole(plan, name, loops), plan, name, loops)
         else:
@@ -61,6 +70,29 @@ def _extended(buffer: BufferPlan, plan: Plan, name: str, loops: tuple[Loop, ...]
     new = [loop for loop in loops if loop.var not in plan.graph.stage(name).lhs]
     index = (*(core.VarRef(loop.var) for loop in new), *buffer.index)
     return replace(buffer, shape=(*(loop.hi for loop in new), *buffer.shape), index=index)
+
+
+def _shared(plan: Plan, name: str) -> BufferPlan | None:
+    """Memory of a block, where one block writes and reads all of a stage, and an author says what
+    its threads do."""
+    loops = plan.graph.places[name].loops
+    owner = next((x for x in reversed(loops) if plan.modes[x.var] in ("block", "blocks")), None)
+    if owner is None or name in plan.layouts or not _stated(plan, owner):
+        return None
+    users = (name, *plan.graph.readers(name))
+    alone = all(owner in plan.graph.places[user].loops for user in users)
+    if not alone or any(plan.modes[x.var] == "threads" for x in loops):
+        return None
+    lhs, rings = plan.graph.stage(name).lhs, ring_sizes(plan.graph, name)
+    beside = [x for x in loops if plan.modes[x.var] == "blocks" and x.var in lhs]
+    if any(rings.get(lhs.index(x.var)) != 1 for x in beside):
+        return None
+    return replace(_whole(plan, name, ()), owner=owner.var, scope="shared")
+
+
+def _stated(plan: Plan, loop: Loop) -> bool:
+    stages = (plan.stages[stage.name] for _, stage in core.stages(loop.body))
+    return any(p.kind == "thread" for s in stages if not s.cooperative for p in s.pieces)
 
 
 def _private(plan: Plan, name: str, loops: tuple[Loop, ...]) -> BufferPlan | None:

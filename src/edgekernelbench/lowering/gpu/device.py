@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Level = Literal["host", "block", "thread"]
 
+MAX_UNROLLED_TURNS = 16
+
 Body = Callable[[Expr], list[Stmt]]
 """Statements for an iteration by number."""
 
@@ -41,6 +43,7 @@ class Device:
         shared: shared buffers of this kernel, by role, dtype and shape.
         tiles: shared buffers for parts of stages, by stage and dtype. Copies of one loop body
             (full tiles, the remainder) take turns in one as large as the largest needs.
+        turn: in a region whose threads take several iterations in turn, the number of this one.
         digits: in a region of a team, the iteration of each of its loops that this thread has,
             and how many there are.
     """
@@ -51,6 +54,7 @@ class Device:
     threads: int = 1
     shared: dict[tuple[str, DType, tuple[int, ...]], Tensor] = field(default_factory=dict)
     tiles: dict[tuple[str, DType], Tensor] = field(default_factory=dict)
+    turn: Expr = field(default_factory=lambda: int_const(0))
     digits: dict[Piece, tuple[Expr, int]] = field(default_factory=dict)
 
     @property
@@ -127,8 +131,12 @@ def grid(ctx: Context, total: int, make: Body) -> list[Stmt]:
     return kernel(ctx, blocks, threads, "thread", body)
 
 
-def strided(ctx: Context, total: int, make: Body) -> list[Stmt]:
-    """``total`` iterations spread over the threads of the block: neighbours go to neighbours."""
+def strided(ctx: Context, total: int, make: Body, unrolled: bool = False) -> list[Stmt]:
+    """``total`` iterations spread over the threads of the block: neighbours go to neighbours.
+
+    Args:
+        unrolled: the turns of a thread, where they are few, are written out.
+    """
     device = device_of(ctx)
     rounds, threads = -(-total // device.threads), device.threads
     if total == 0:
@@ -138,8 +146,17 @@ def strided(ctx: Context, total: int, make: Body) -> list[Stmt]:
             return region(ctx, _guarded(ctx, device.thread_index, threads, total, make))
         turn = ctx.loop_var("turn", 0, rounds - 1)
         index = _index(core.VarRef(turn), threads, device.thread_index)
+        device.turn = core.VarRef(turn)
         body = _guarded(ctx, index, rounds * threads, total, make)
-    return region(ctx, [ctx.loop(turn, rounds, "serial", body)] if body else [])
+        device.turn = int_const(0)
+    kind = "unroll" if unrolled and rounds <= MAX_UNROLLED_TURNS else "serial"
+    return region(ctx, [ctx.loop(turn, rounds, kind, body)] if body else [])
+
+
+def under(test: Expr, statement: Stmt, ahead: frozenset[str]) -> Stmt:
+    """A region where a test that is the same for all threads holds."""
+    assert isinstance(statement, Region)
+    return Region((If(test, Seq(statement.body)),), statement.stage, ahead)
 
 
 def region(ctx: Context, body: list[Stmt]) -> list[Stmt]:
