@@ -8,11 +8,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
 from edgekernelbench.compilers.tvm.device.oclgrind import Report, reports, settings
+from edgekernelbench.ir import core
 from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.gpu import device as gpu_device
@@ -37,33 +40,35 @@ def watched(text: str, folder: Path, without: int | None = None) -> tuple[Report
     return reports(log.read_text(encoding="utf-8")) if log.exists() else ()
 
 
-def drop_barrier(number: int) -> None:
-    """The lowering leaves out a barrier from now on."""
+def without_barrier(number: int) -> Callable[[list[nest.Stmt], core.Var], list[nest.Stmt]]:
+    """What places barriers, but for one."""
     place = gpu_device.place_barriers
-    seen = 0
 
-    def pruned(body: nest.Stmt) -> nest.Stmt:
-        nonlocal seen
-        match body:
-            case nest.Barrier():
-                seen += 1
-                return nest.Seq(()) if seen - 1 == number else body
-            case nest.For():
-                inner = pruned(body.body)
-                return nest.For(body.var, body.lo, body.extent, body.kind, inner)
-            case nest.Seq():
-                return nest.Seq(tuple(map(pruned, body.body)))
-            case _:
-                return body
+    def placed(body: list[nest.Stmt], thread: core.Var) -> list[nest.Stmt]:
+        seen = count()
 
-    gpu_device.place_barriers = lambda *given: [pruned(s) for s in place(*given)]
+        def pruned(body: nest.Stmt) -> nest.Stmt:
+            match body:
+                case nest.Barrier():
+                    return nest.Seq(()) if next(seen) == number else body
+                case nest.For():
+                    inner = pruned(body.body)
+                    return nest.For(body.var, body.lo, body.extent, body.kind, inner)
+                case nest.Seq():
+                    return nest.Seq(tuple(map(pruned, body.body)))
+                case _:
+                    return body
+
+        return [pruned(statement) for statement in place(body, thread)]
+
+    return placed
 
 
 def main(file: str, *without: str) -> None:
     from .run_device import DeviceRun, device
 
     for number in without:
-        drop_barrier(int(number))
+        gpu_device.place_barriers = without_barrier(int(number))
     kernel, program = load_text(Path(file).read_text(encoding="utf-8"))
     module = must_lower(kernel, program, opencl_target()).module
     assert module is not None

@@ -83,13 +83,18 @@ class Region:
 _SEVERAL = -2
 
 
-def run_module(module: nest.Module, inputs: Mapping[str, np.ndarray], outputs: set[str]):
+def run_module(
+    module: nest.Module,
+    inputs: Mapping[str, np.ndarray],
+    outputs: set[str],
+    make: type[_Machine] | None = None,
+):
     """Packs, then runs ``main``; returns the outputs."""
     arrays: dict[str, list[Any]] = {name: _elements(array) for name, array in inputs.items()}
     if module.prepack is not None:
         packed = {tensor.name for tensor in module.packed}
-        arrays.update(execute(module.prepack, arrays, packed))
-    found = execute(module.main, arrays, outputs)
+        arrays.update(execute(module.prepack, arrays, packed, make))
+    found = execute(module.main, arrays, outputs, make)
     out = {}
     for tensor in module.main.params:
         if tensor.name in outputs:
@@ -105,9 +110,14 @@ def _elements(array: np.ndarray) -> list[Any]:
     return list(flat) if flat.dtype.kind == "f" else flat.tolist()
 
 
-def execute(function: nest.Function, arrays: Mapping[str, list[Any]], written: set[str]):
+def execute(
+    function: nest.Function,
+    arrays: Mapping[str, list[Any]],
+    written: set[str],
+    make: type[_Machine] | None = None,
+):
     """Runs a function; padding of packed buffers may stay uninitialised."""
-    machine = _Machine()
+    machine = (make or _Machine)()
     for tensor in function.params:
         writable = tensor.name in written
         values = [UNSET] * max(1, tensor.size) if writable else arrays[tensor.name]

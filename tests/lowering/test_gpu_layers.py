@@ -352,3 +352,12 @@ def test_ahead_without_races(tmp_path: Path) -> None:
     text = MATMUL.replace("M=70", "M=40").replace("N=50", "N=33") % (TILE + IN, AHEAD)
     assert watched(text, tmp_path) == ()
     assert {r.rule.code for r in watched(text, tmp_path, without=0)} == {"E621"}
+
+
+def test_what_every_chunk_would_compute_is_not_kept_whole() -> None:
+    text = """kernel k[R=4, C=64](x: f32[R, C]) -> (a: f32[R], y: f32[R]) {
+      compute { a[r] = x[r, 0] * 2  y[r] = sum[c: C](x[r, c] * a[r]) }
+      schedule for gpu { loops y (block r, block c by 16, c) place a in y.c0 }
+    }"""
+    ((code, message),) = refused(text)
+    assert code == "E426" and "several threads would compute the same elements" in message

@@ -283,7 +283,7 @@ class LoopsResolver:
                 help = [
                     f"at most {self.unroll_limit}: use smaller steps, or unroll fewer loops",
                     f"in `schedule for llvm`, `option unroll_limit {MAX_UNROLLED}` allows more",
-                ]
+                ][: 2 if self.gpu is None else 1]
                 self.report.error(rules.UNROLL, message, written.span, help)
                 return
 

@@ -11,7 +11,8 @@ from edgekernelbench.ir.core import Expr, Stage, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.emit.accumulate import Chunk
-from edgekernelbench.lowering.emit.boxes import Box, Span, image, lies_in, within
+from edgekernelbench.lowering.emit.boxes import Box, Span, image, within
+from edgekernelbench.lowering.emit.checks import PlacedChecks
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.cuts import cutter
 from edgekernelbench.lowering.emit.lanes import map_lanes, native_lanes
@@ -29,19 +30,16 @@ from edgekernelbench.lowering.emit.split import Partials
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.emit.walk import Ahead, Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
-from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.gpu.cooperate import Cooperation
 from edgekernelbench.lowering.gpu.device import device_of
 from edgekernelbench.lowering.gpu.fetch import Doubled, Fetch, is_spread
 from edgekernelbench.lowering.gpu.own import reads_own
-from edgekernelbench.lowering.gpu.spread import SPREAD, block_threads
+from edgekernelbench.lowering.gpu.spread import block_threads
 from edgekernelbench.lowering.gpu.team import Team
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import Attach, Piece, StagePlan, extents_of, own_axes
 
 MAX_EPILOGUE_COPIES = 64
-MAX_COPIED = 4
-SMALL_COPY = 1024
 
 
 @dataclass(slots=True)
@@ -216,11 +214,12 @@ class Emitter:
             help = f"place what `{member}` reads in a loop of `{member}` instead"
             self.ctx.refuse(rules.NOT_TILEWISE, member, reason, help)
         self.tiles |= {member: boxes[member] for member in homes}
+        checks = PlacedChecks(self.ctx, self.tree)
         for member in here:
-            self._check_cover(member, boxes[member])
+            checks.cover(member, boxes[member])
             if self.ctx.plan.caches.get(member) is not None:
-                self._check_reuse(member, boxes[member], box)
-            self._check_tile(member, boxes[member])
+                checks.reuse(member, boxes[member], box)
+            checks.tile(member, boxes[member], self.tiles.get(member, boxes[member]))
         out: list[Stmt] = []
         storages: dict[str, Storage] = {}
         self._assign_results(name, k)
@@ -268,67 +267,6 @@ class Emitter:
         led = [n for n in self.tree.led_by(name) if list(self._own(n, boxes[n]).values()) == own]
         done.update(led)
         return self.emit(name, self._own(name, boxes[name]), short, led)
-
-    def _check_cover(self, name: str, box: Box) -> None:
-        """A stage that is kept whole must be computed everywhere, once."""
-        if self.tree.homes[name] is not None:
-            return
-        parts: list[Var] = []
-        for axis, extent in own_axes(self._plan(name).stage).items():
-            span = box[axis]
-            if span.of is not None:
-                parts.append(span.of)
-            elif not span.is_whole(extent):
-                self._not_covered(name, f"the loops do not cover its axis `{axis.name}`")
-        if len(set(parts)) < len(parts):
-            self._not_covered(name, "the loops reach only a diagonal of it")
-        threads: set[Var] = set()
-        for stage, depth in self.tree.path(name):
-            plan = self._plan(stage)
-            extents = extents_of(plan.stage)
-            threads |= {
-                piece.axis
-                for piece in plan.pieces[: depth + 1]
-                if piece.kind in SPREAD and not piece.reduction
-                if piece.step < extents[piece.axis]
-            }
-        if threads - set(parts):
-            self._not_covered(name, "several threads would compute the same elements")
-
-    def _check_reuse(self, name: str, copy: Box, box: Box) -> None:
-        """A cache must be read about as often as it is written; ``box``: of its reader."""
-        reader = self.ctx.plan.caches[name]
-        stage = self._plan(reader).stage
-        reads = sum(load.tensor.name == name for load in loads(stage.expr))
-        for axis, extent in extents_of(stage).items():
-            reads *= box[axis].extent if axis in box else extent
-        written = prod(span.extent for span in copy.values())
-        if written <= max(SMALL_COPY, MAX_COPIED * reads):
-            return
-        message = (
-            f"`{name}` would copy {written} elements each time for {reads} reads: which part of "
-            f"it `{reader}` reads there is not known, or it reads few of many"
-        )
-        help = "drop the line, or name a loop further outside"
-        self.ctx.refuse(rules.CACHE_SIZE, name, message, help)
-
-    def _check_tile(self, name: str, box: Box) -> None:
-        """What is computed of a stage must lie in the tile from which its readers take it."""
-        home, own = self.tree.homes[name], self.tree.together.get(name, name)
-        if home is None or home.target == own:  # kept whole; only read in loops of its own
-            return
-        for axis, extent in own_axes(self._plan(name).stage).items():
-            tile = self.tiles[name][axis]
-            if not (tile.is_whole(extent) or lies_in(box[axis], tile, self.ctx.ranges)):
-                target = self.tree.attach[name].target
-                message = f"`{target}` makes more of `{name}` along `{axis.name}` than is kept"
-                help = f"place `{name}` where `{target}` is placed, or leave it unplaced"
-                self.ctx.refuse(rules.OUTSIDE_TILE, name, message, help)
-
-    def _not_covered(self, name: str, reason: str) -> None:
-        message = f"`{name}` is kept whole, and {reason}"
-        help = f"leave `{name}` unplaced, or place it where its elements are computed once"
-        self.ctx.refuse(rules.NOT_COVERED, name, message, help)
 
     def _own(self, name: str, box: Box) -> Box:
         return {var: box[var] for var in own_axes(self._plan(name).stage)}

@@ -326,6 +326,13 @@ class Walker:
         if not rest and full == size:
             return main
         tail: list[Stmt] = inside(at(span, full * step), rest) if rest else []
+        return self._full_or_rest(index, full, size, main, tail)
+
+    @staticmethod
+    def _full_or_rest(
+        index: Expr, full: int, size: int, main: list[Stmt], tail: list[Stmt]
+    ) -> list[Stmt]:
+        """``main`` in the first ``full`` of ``size`` iterations, ``tail`` in the next one."""
         if tail and full + 1 < size:
             last = core.Binary("eq", index, int_const(full), DType.BOOL)
             tail = [If(last, seq(tail))]
