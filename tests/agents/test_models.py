@@ -259,7 +259,18 @@ def test_stored_answers_are_given_to_attempts_in_their_order(tmp_path: Path):
         model.ask(MESSAGES[1:])
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"a": 1}', '{"custom_id": "x"}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        '{"a": 1}',
+        '{"custom_id": "x"}',
+        '{"prompt_hash": "x", "text": null}',
+        '{"prompt_hash": "x", "text": "a", "tokens": 1e999}',
+        "[" * 100_000,
+    ],
+)
 def test_a_line_that_is_no_answer_is_named(tmp_path: Path, line: str):
     path = tmp_path / "answers.jsonl"
     path.write_text(line + "\n")

@@ -42,6 +42,7 @@ BODIES = {
     "loop": "volatile int on = 1; while (on) {} y[i] = x[i] * w[i];",
     "segfault": "*(volatile __global int *)8 = 1; y[i] = x[i] * w[i];",
     "syntax": "y[i] = x[i] *;",
+    "shared": "y[i] = x[i] * w[i];",
     "steps": "y[i] = step < 3 ? 0.0f : x[i] * w[i];",
     "forever": "y[i] = x[i] * w[i];",
     "large_groups": "y[i] = x[i] * w[i];",
@@ -79,6 +80,7 @@ def plan(body: str, n: int) -> LaunchPlan:
         ),
         groups=(max(1, n // group), 1, 1),
         group_size=(group, 1, 1),
+        shared_bytes=65536 if body == "shared" else 0,
     )
     extent = 10**9 if body == "forever" else 4
     loop = Repeat(var="step", low=0, extent=extent, body=(launch,))

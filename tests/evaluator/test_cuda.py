@@ -35,6 +35,7 @@ CASES = [
     ("loop", "run_timeout", "time limit"),
     ("segfault", "crashed", "SIGSEGV"),
     ("steps", "correct", ""),
+    ("shared", "correct", ""),
 ]
 
 

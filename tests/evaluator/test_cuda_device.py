@@ -32,6 +32,7 @@ CASES = [
     ("large_groups", "compile_error", "E613: blocks of 8192 x 1 x 1 threads in k"),
     ("forever", "compile_error", "unusable artifact: one call needs more than 50000 launches"),
     ("steps", "correct", ""),
+    ("shared", "correct", ""),
 ]
 
 

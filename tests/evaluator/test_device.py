@@ -107,4 +107,4 @@ def test_status_and_the_next_is_right(
 
 def test_all_bodies_are_used() -> None:
     tried = {text for text, _, _ in CASES}
-    assert set(BODIES) - tried == {"canary", "twice", "correct"} and N == 4096
+    assert set(BODIES) - tried == {"canary", "twice", "correct", "shared"} and N == 4096

@@ -20,6 +20,9 @@ MAX_ANSWER_TOKENS = 16384
 """Of one answer, where a batch's shape demands a limit."""
 
 _COUNTED = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+_UNREADABLE = (
+    LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
+)  # fmt: skip
 _ID = re.compile(r"(?P<key>[0-9a-f]{40})(?:-(?P<number>[1-9]\d*))?")
 
 
@@ -163,14 +166,16 @@ def _answer_of(line: str, where: str) -> tuple[str, int | None, Stored]:
     try:
         data = json.loads(line)
         if "prompt_hash" in data:
-            reply = Reply(str(data["text"]), int(data.get("tokens", 0)))
+            if not isinstance(data["text"], str):
+                raise ValueError("its text is none")
+            reply = Reply(data["text"], int(data.get("tokens", 0)))
             return str(data["prompt_hash"]), None, reply
         id = _ID.fullmatch(data["custom_id"])
         if id is None:
             raise ValueError(f"no id of an exported prompt: {data['custom_id']}")
         epoch = None if id["number"] is None else int(id["number"]) - 1
         return id["key"], epoch, _batch_answer(data)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+    except _UNREADABLE as error:
         shapes = '{"prompt_hash": ..., "text": ...} or a line of a batch output'
         raise UsageError(f"{where}: no answer ({error!r:.80})", f"each line is {shapes}") from error
 

@@ -29,13 +29,17 @@ def prepare(name: str, materials: Materials, target: Target, folder: Path) -> Re
         for port in materials.ports
     }
     try:
-        without = build_graph(task.graph, ports, target, folder)
+        without, why = build_graph(task.graph, ports, target, folder)
     except Refused as reason:
         return Unavailable(str(reason))
-    return _recipe(name, task, materials, without)
+    route = f"{task.source}, DLight{_but(without)}"
+    notes = (task.note, f"DLight with all its rules: {why}" if why else "")
+    return _recipe(name, task, materials, route, tuple(note for note in notes if note))
 
 
-def _recipe(name: str, task: Tunable, materials: Materials, without: tuple[str, ...]) -> Recipe:
+def _recipe(
+    name: str, task: Tunable, materials: Materials, route: str, notes: tuple[str, ...]
+) -> Recipe:
     from_twin = task.source == "ONNX twin"
     options = {}
     if from_twin:
@@ -44,8 +48,8 @@ def _recipe(name: str, task: Tunable, materials: Materials, without: tuple[str, 
     return Recipe(
         baseline=name,
         kind="device-kernel",
-        route=f"{task.source}, DLight{_but(without)}",
-        notes=(task.note,) if task.note else (),
+        route=route,
+        notes=notes,
         wants_twin=from_twin,
         options=options,
     )

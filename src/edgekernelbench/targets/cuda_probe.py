@@ -10,7 +10,7 @@ from edgekernelbench.targets.cuda_driver import Driver, DriverMissing, driver
 
 # Numbers of CU_DEVICE_ATTRIBUTE_...: part of the driver's stable interface.
 _THREADS, _WARP, _UNITS, _CLOCK, _L2 = 1, 10, 16, 13, 38
-_BLOCK, _GRID, _SHARED = (2, 3, 4), (5, 6, 7), 8
+_BLOCK, _GRID, _SHARED, _SHARED_OPTIN = (2, 3, 4), (5, 6, 7), 8, 97
 _MEMORY_CLOCK, _MAJOR, _MINOR, _INTEGRATED = 36, 75, 76, 18
 
 
@@ -42,6 +42,7 @@ def _device(cuda: Driver, device: int, version: str) -> dict[str, Any]:
         "memory_bytes": cuda.made("cuDeviceTotalMem_v2", c_size_t, device),
         "l2_bytes": ask(_L2),
         "shared_bytes": ask(_SHARED),
+        "shared_optin_bytes": ask(_SHARED_OPTIN),
         "max_threads": ask(_THREADS),
         "block": [ask(number) for number in _BLOCK],
         "grid": [ask(number) for number in _GRID],

@@ -88,6 +88,7 @@ class CudaDevice(CudaChoice):
         units: multiprocessors.
         l2_bytes: of the second-level cache, the last one.
         shared_bytes: shared memory that a block may allocate statically.
+        shared_optin_bytes: the same in all, where its launch asks for it.
         max_threads: of one block; ``block`` its largest extents, ``grid`` those of a grid.
         integrated: whether it shares its memory with the host's processor.
     """
@@ -101,6 +102,7 @@ class CudaDevice(CudaChoice):
     memory_bytes: int
     l2_bytes: int
     shared_bytes: int
+    shared_optin_bytes: int
     max_threads: int
     block: tuple[int, int, int]
     grid: tuple[int, int, int]

@@ -12,8 +12,10 @@ from edgekernelbench.ir.core import Expr
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.expr.rewrite import map_children
 
-_OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
-_DUAL = {"and": "or", "or": "and"}
+_OPPOSITE: dict[str, core.CompareOp] = {
+    "eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt",
+}  # fmt: skip
+_DUAL: dict[str, core.ArithOp] = {"and": "or", "or": "and"}
 
 
 def without_negations(expr: Expr) -> Expr:

@@ -75,9 +75,11 @@ def _launch(call: Call, target: Target, gpu: Gpu, static: int) -> Iterable[Diagn
         yield over_limit(
             WORK_GROUP, f"blocks of {shape(call.group_size)} threads in {call.kernel}; {limits}"
         )
-    if static + call.shared_bytes > gpu.shared_bytes:
+    asks = device is not None and call.shared_bytes > 0
+    most = device.shared_optin_bytes if device is not None and asks else gpu.shared_bytes
+    if static + call.shared_bytes > most:
         taken = f"{static + call.shared_bytes} bytes of shared memory in {call.kernel}"
-        yield over_limit(WORK_GROUP, f"{taken}; a block has {gpu.shared_bytes}")
+        yield over_limit(WORK_GROUP, f"{taken}; a block has {most}")
     if _exceeds(call.groups, grid):
         yield over_limit(
             GRID, f"a grid of {shape(call.groups)} blocks of {call.kernel}; at most {shape(grid)}"

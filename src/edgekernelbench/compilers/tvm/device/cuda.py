@@ -31,6 +31,7 @@ from edgekernelbench.targets.cuda_driver import (
 from edgekernelbench.targets.device import CudaChoice
 
 _NON_BLOCKING = 1
+_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
 class _Allocation:
@@ -162,7 +163,10 @@ class CudaProgram:
             name = call.kernel.encode()
             made = self._cuda.made("cuModuleGetFunction", ctypes.c_void_p, self._module, name)
             self._functions[call.kernel] = made
-        return self._functions[call.kernel]
+        function = self._functions[call.kernel]
+        if call.shared_bytes:
+            self._cuda.call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, call.shared_bytes)
+        return function
 
     def run(self, launches: Sequence[Prepared]) -> None:
         """See `bound.DeviceProgram.run`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +41,7 @@ _DTYPES = {dtype.numpy: dtype for dtype in DType}
 
 def build_graph(
     graph: Graph, ports: Mapping[str, Argument], target: Target, folder: Path
-) -> tuple[str, ...]:
+) -> tuple[tuple[str, ...], str]:
     """Writes code and manifest of a graph into ``folder``, as for any device kernel.
 
     Rules make kernels that a device's compiler does not take, or fail themselves (products of
@@ -49,7 +51,7 @@ def build_graph(
         ports: the task's inputs and outputs by name.
 
     Returns:
-        The rules that had to be left out.
+        The rules that had to be left out, and why.
 
     Raises:
         Refused: the graph does something else than call loop functions, DLight cannot schedule
@@ -62,7 +64,7 @@ def build_graph(
         except Refused as refused:
             reasons.append(refused)
         else:
-            return without
+            return without, str(reasons[0]) if reasons else ""
     raise reasons[0]
 
 
@@ -106,6 +108,7 @@ def _scheduled(
     import tvm
     from tvm.s_tir import dlight
 
+    _place_import_frames()
     found = functions(graph.module)
     parts = {n: found[n].with_attr("global_symbol", n) for n in sorted(called)}
     rules = [getattr(dlight.gpu, name)() for name in _RULES if name not in without]
@@ -115,6 +118,17 @@ def _scheduled(
             return schedule(tvm.IRModule(parts))
     except Exception as error:  # its exceptions have no common base
         raise Refused(f"DLight: {last_line(error)}") from error
+
+
+def _place_import_frames() -> None:
+    """Tells `inspect` where frames of the import machinery belong.
+
+    DLight's rules for tensor cores import a thousand intrinsics, each of which looks at the stack.
+    Frames that lie in no file make `inspect` search all modules, every time: a minute in all.
+    """
+    for name in ("importlib._bootstrap", "importlib._bootstrap_external"):
+        file = os.path.normcase(Path(f"<frozen {name}>").absolute())
+        inspect.modulesbyfile[file] = name
 
 
 # ---------------------------------------------------------------- interface
