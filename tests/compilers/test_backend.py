@@ -287,7 +287,7 @@ def test_exceptions_of_the_compiler_become_a_diagnostic() -> None:
 
 
 def test_other_backends_are_not_supported(tmp_path: Path) -> None:
-    target = host_target().model_copy(update={"backend": "cuda", "name": "cuda"})
+    target = host_target().model_copy(update={"backend": "metal", "name": "metal"})
     kernel, program = load_text((DATA / "examples" / "softmax_last.ekir").read_text())
     built = TvmCompiler().compile(kernel, program, target, tmp_path)
     assert not TvmCompiler().supports(target)

@@ -27,8 +27,8 @@ def read(text: str) -> s.Kernel:
     return result.kernel
 
 
-def test_there_are_83_examples() -> None:
-    assert len(EXAMPLES) == 83
+def test_there_are_92_examples() -> None:
+    assert len(EXAMPLES) == 92
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
