@@ -44,6 +44,16 @@ QUICK = EvalSettings(
     baselines=(),
 )
 
+CARELESS = [
+    ("wrong", "wrong_result", "y"),
+    ("nothing", "wrong_result", "y"),
+    ("half", "wrong_result", "y"),
+    ("behind", "wrong_result", "wrote 4 byte(s) outside of its arrays, behind 'y'"),
+    ("before", "wrong_result", "outside of its arrays, behind 'x'"),
+    ("input", "wrong_result", "changed its input 'x'"),
+]
+"""Kernels that any host or device can run, with their status and what the message says."""
+
 
 class FakeTask:
     """``y = x * w`` with const w."""

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from edgekernelbench.evaluator.evaluator import Evaluator
-from edgekernelbench.evaluator.machinery import Machinery, machinery
 from edgekernelbench.evaluator.model import Evaluation
 from edgekernelbench.evaluator.session import TaskSession
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.registry import find_target
+from tests.evaluator import device_session
 from tests.evaluator.device_fakes import BODIES, N
-from tests.evaluator.fakes import QUICK, FakeTask
-
-HERE = "tests.evaluator.device_fakes"
+from tests.evaluator.device_session import check_status, device_evaluator
+from tests.evaluator.fakes import FakeTask
 
 CASES = [
-    ("wrong", "wrong_result", "y"),
-    ("nothing", "wrong_result", "y"),
-    ("half", "wrong_result", "y"),
-    ("behind", "wrong_result", "wrote 4 byte(s) outside of its arrays, behind 'y'"),
-    ("before", "wrong_result", "outside of its arrays, behind 'x'"),
-    ("input", "wrong_result", "changed its input 'x'"),
-    ("space", "crashed", "wrote outside of its workspace 't'"),
-    ("loop", "run_timeout", "time limit"),
+    *device_session.CASES,
     ("segfault", "crashed", "SIG"),
     ("syntax", "compile_error", "E614: "),
     ("large_groups", "compile_error", "E613: groups of 8192 x 1 x 1 work items in k"),
     ("forever", "compile_error", "unusable artifact: one call needs more than 50000 launches"),
-    ("steps", "correct", ""),
 ]
 
 
@@ -41,30 +31,9 @@ def target() -> Target:
 
 
 @pytest.fixture(scope="module")
-def plugs(target: Target) -> Machinery:
-    return replace(
-        machinery(target.threads, target.opencl),
-        build_kernel=f"{HERE}:build_kernel",
-        canary="#canary",
-        baselines={"slow": f"{HERE}:SLOW", "wrong": f"{HERE}:WRONG"},
-    )
-
-
-@pytest.fixture(scope="module")
-def evaluator(
-    target: Target, plugs: Machinery, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Evaluator]:
-    settings = QUICK.model_copy(
-        update={
-            "compile_s": 12,
-            "run_s": 5.0,
-            "total_run_s": 120,
-            "replicas": 2,
-            "baselines": ("slow", "wrong"),
-        }
-    )
+def evaluator(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
     cache = tmp_path_factory.mktemp("cache")
-    with Evaluator(target, settings=settings, cache_dir=cache, machinery=plugs) as made:
+    with device_evaluator(target, cache, compile_s=12, run_s=5.0) as made:
         yield made
 
 
@@ -97,12 +66,7 @@ def test_correct(session: TaskSession) -> None:
 def test_status_and_the_next_is_right(
     session: TaskSession, text: str, status: str, says: str
 ) -> None:
-    result = session.evaluate(text)
-    assert result.status == status, (result.status, result.message)
-    assert says in result.message
-    assert (result.performance is None) == (status != "correct")
-    after = session.evaluate("correct")
-    assert after.status == "correct", after.message
+    check_status(session, text, status, says)
 
 
 def test_all_bodies_are_used() -> None:
