@@ -5,19 +5,10 @@ from __future__ import annotations
 import pytest
 
 from edgekernelbench.analysis.explain import Explanation, explain
-from edgekernelbench.ir.check import check_text
-from edgekernelbench.lowering.lower import lower
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Bandwidth, Peaks
+from tests.lowering.support import TARGET, load_text, must_lower
 
-TARGET = Target(
-    name="test",
-    backend="llvm",
-    threads=2,
-    vector_bits=256,
-    cache_bytes=(32 << 10, 1 << 20),
-    memory_bytes=1 << 30,
-)
 PEAKS = Peaks(
     target="test",
     cpu="test",
@@ -37,11 +28,10 @@ FLOATS = "kernel k[N=64](x: f32[N]) -> (y: f32[N]) { compute { y[i] = x[i] * 2 }
 
 
 def explained(text: str, peaks: Peaks | None, target: Target = TARGET) -> Explanation:
-    checked = check_text(text)
-    assert checked.kernel is not None and checked.program is not None, checked.diagnostics
-    lowered = lower(checked.kernel, checked.program, target)
-    assert lowered.module is not None, lowered.diagnostics
-    return explain(checked.program, lowered.module, target, peaks)
+    kernel, program = load_text(text)
+    module = must_lower(kernel, program, target).module
+    assert module is not None
+    return explain(program, module, target, peaks)
 
 
 def test_only_the_peak_that_is_missing_is_named() -> None:

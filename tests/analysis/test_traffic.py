@@ -7,26 +7,18 @@ from pathlib import Path
 import pytest
 
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
-from edgekernelbench.ir.check import check_text
 from edgekernelbench.lowering import nest
-from edgekernelbench.lowering.lower import lower
-from edgekernelbench.targets.gpus import cuda_target
-from edgekernelbench.targets.model import Target
+from tests.lowering.support import TARGET, load_text, must_lower
 
 GALLERY = Path(__file__).parents[2] / "gallery"
 KIB = 1 << 10
 
 
-def cpu() -> Target:
-    return cuda_target("sm_87").model_copy(
-        update={"name": "cpu", "backend": "llvm", "gpu": None, "vector_bits": 256, "threads": 2}
-    )
+CPU = TARGET.model_copy(update={"vector_bits": 256})
 
 
 def lowered(text: str) -> nest.Function:
-    checked = check_text(text)
-    assert checked.kernel is not None and checked.program is not None
-    module = lower(checked.kernel, checked.program, cpu()).module
+    module = must_lower(*load_text(text), CPU).module
     assert module is not None
     return module.main
 

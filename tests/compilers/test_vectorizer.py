@@ -10,11 +10,10 @@ import pytest
 from edgekernelbench.compilers.tvm import build
 from edgekernelbench.compilers.tvm.emit import emit_module
 from edgekernelbench.compilers.tvm.vectorizer import OFF, cuts_loop_variables
-from edgekernelbench.ir.check import check_text
 from edgekernelbench.lowering import nest
-from edgekernelbench.lowering.lower import lower
 from edgekernelbench.targets.host import host_target
 from tests.compilers.test_data_indices import assert_compiled_agrees
+from tests.lowering.support import load_text, must_lower
 
 TARGET = host_target()
 
@@ -26,9 +25,7 @@ def kernel(index: str) -> str:
 
 
 def lowered(text: str) -> nest.Module:
-    checked = check_text(text)
-    assert checked.kernel is not None and checked.program is not None
-    module = lower(checked.kernel, checked.program, TARGET).module
+    module = must_lower(*load_text(text), TARGET).module
     assert module is not None
     return module
 

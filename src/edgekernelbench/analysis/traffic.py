@@ -110,11 +110,12 @@ class _Model:
             ]
             name = access.tensor.name
             widths[name] = access.tensor.dtype.bytes
+            moving = [self._variables_of(index) & inner.keys() for index in access.indices]
             reached[name] = reached.get(name, 0.0) + min(
-                self._times(access.indices, inner),
+                _product(inner, set().union(*moving)),
                 math.prod(
-                    min(high - low + 1, self._times((index,), inner))
-                    for (low, high), index in zip(spans, access.indices, strict=True)
+                    min(high - low + 1, _product(inner, used))
+                    for (low, high), used in zip(spans, moving, strict=True)
                 ),
             )
             old = hulls.get(name, spans)
@@ -126,11 +127,9 @@ class _Model:
             for name, spans in hulls.items()
         }
 
-    def _times(self, indices: tuple[core.Expr, ...], inner: dict[int, int]) -> int:
-        """How many values indices may take while loops run; ``inner``: iterations by variable."""
-        nodes = (node for index in indices for node in self._nodes(index))
-        used = {node.var.uid for node in nodes if isinstance(node, core.VarRef)}
-        return max(1, math.prod(inner[uid] for uid in used & inner.keys()))
+    def _variables_of(self, index: core.Expr) -> set[int]:
+        """The uids of the variables that an index depends on, through lets too."""
+        return {node.var.uid for node in self._nodes(index) if isinstance(node, core.VarRef)}
 
     def _ranges(self, body: nest.Stmt) -> Ranges:
         inner = {loop.var.uid: loop.var for loop in _loops(body)}
@@ -160,11 +159,7 @@ class _Model:
         return {
             access.tensor.name
             for access in accesses(loop.body)
-            if any(
-                isinstance(node, core.VarRef) and node.var.uid == loop.var.uid
-                for index in access.indices
-                for node in self._nodes(index)
-            )
+            if any(loop.var.uid in self._variables_of(index) for index in access.indices)
         }
 
     def traffic(self, body: nest.Stmt, capacity: int) -> Footprint:
@@ -255,6 +250,11 @@ def _variables(body: nest.Stmt, lets: list[nest.LetValue]) -> set[core.Var]:
         stack.extend(_parts(statement))
     bound = {let.var for let in lets}
     return {var for var in found if not var.dtype.is_float and var not in bound}
+
+
+def _product(times: dict[int, int], uids: set[int]) -> int:
+    """How many values indices may take while loops over these variables run, ``times`` each."""
+    return max(1, math.prod(times[uid] for uid in uids))
 
 
 def _span(ranges: Ranges, index: core.Expr, extent: int) -> tuple[float, float]:

@@ -177,9 +177,8 @@ def find_clash(
         counts = np.bincount(flat)
         if counts.max(initial=0) > 1:
             first, second = np.flatnonzero(flat == int(counts.argmax()))[:2]
-            return tuple(
-                _complete(np.unravel_index(at, extents), axes, len(shape)) for at in (first, second)
-            )  # type: ignore[return-value]
+            a, b = (np.unravel_index(at, extents) for at in (first, second))
+            return _complete(a, axes, len(shape)), _complete(b, axes, len(shape))
     return None
 
 
