@@ -6,163 +6,32 @@ and sizes are still unexpanded here; ``elaborate`` turns a `Kernel` into a `core
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from edgekernelbench.ir.diagnostics import NO_SPAN, Span
+from edgekernelbench.ir.diagnostics import Span
 from edgekernelbench.ir.dtypes import DType
-
-
-def _span() -> Span:
-    return field(default=NO_SPAN, compare=False, repr=False)  # type: ignore[return-value]
-
-
-# ---------------------------------------------------------------- expressions
-@dataclass(frozen=True, slots=True)
-class Num:
-    """A literal. ``value`` is int for integers (hexadecimal too), float otherwise."""
-
-    value: int | float
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A size, axis, loop index, scalar stage, macro parameter or predefined constant."""
-
-    id: str
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """``base[args]``: a read, or a slice when passed to a template or macro."""
-
-    base: str
-    args: tuple[Expr, ...]
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """``fn(args)``: intrinsic, macro, ``pad``, ``edge``, ``dim``, or a template in a bind."""
-
-    fn: str
-    args: tuple[Expr, ...]
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class CastExpr:
-    """``s8(x)``."""
-
-    dtype: DType
-    arg: Expr
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class RangeAxis:
-    """``k: K`` or ``k: lo..hi``; ``lo`` is None in the first form."""
-
-    name: str
-    lo: Expr | None
-    hi: Expr
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class Reduction:
-    """``op[axes where cond](body)``, ``op`` any name; a body ``(a, b)`` is a `TupleExpr`."""
-
-    op: str
-    axes: tuple[RangeAxis, ...]
-    where: Expr | None
-    body: Expr
-    span: Span = _span()
-
-
-UnaryOp = Literal["-", "+", "~", "not"]
-BinaryOp = Literal["+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^", "and", "or"]
-CompareOp = Literal["==", "!=", "<", "<=", ">", ">="]
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    op: UnaryOp
-    arg: Expr
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    op: BinaryOp
-    left: Expr
-    right: Expr
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """A chain ``a < b <= c``: one more operand than operators."""
-
-    ops: tuple[CompareOp, ...]
-    operands: tuple[Expr, ...]
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class IfExpr:
-    """``then if cond else other``."""
-
-    cond: Expr
-    then: Expr
-    other: Expr
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class TupleExpr:
-    items: tuple[Expr, ...]
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class ListExpr:
-    """The value of a ``table``; nested for more dimensions."""
-
-    items: tuple[Expr, ...]
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class BlockLet:
-    """``let a = e`` (one name) or ``let (a, b) = e``."""
-
-    names: tuple[str, ...]
-    value: Expr
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class BlockExpr:
-    lets: tuple[BlockLet, ...]
-    result: Expr
-    span: Span = _span()
-
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """``?{a, b, ...}``: an integer of a schedule or memory layer that a tuner may choose."""
-
-    choices: tuple[Expr, ...]
-    span: Span = _span()
-
-
-Expr = (
-    Num | Name | Index | Call | CastExpr | Reduction | Unary | Binary | Compare | IfExpr
-    | TupleExpr | ListExpr | BlockExpr | Hole
-)  # fmt: skip
+from edgekernelbench.ir.surface_expr import Binary as Binary
+from edgekernelbench.ir.surface_expr import BinaryOp as BinaryOp
+from edgekernelbench.ir.surface_expr import BlockExpr as BlockExpr
+from edgekernelbench.ir.surface_expr import BlockLet as BlockLet
+from edgekernelbench.ir.surface_expr import Call as Call
+from edgekernelbench.ir.surface_expr import CastExpr as CastExpr
+from edgekernelbench.ir.surface_expr import Compare as Compare
+from edgekernelbench.ir.surface_expr import CompareOp as CompareOp
+from edgekernelbench.ir.surface_expr import Expr as Expr
+from edgekernelbench.ir.surface_expr import Hole as Hole
+from edgekernelbench.ir.surface_expr import IfExpr as IfExpr
+from edgekernelbench.ir.surface_expr import Index as Index
+from edgekernelbench.ir.surface_expr import ListExpr as ListExpr
+from edgekernelbench.ir.surface_expr import Name as Name
+from edgekernelbench.ir.surface_expr import Num as Num
+from edgekernelbench.ir.surface_expr import RangeAxis as RangeAxis
+from edgekernelbench.ir.surface_expr import Reduction as Reduction
+from edgekernelbench.ir.surface_expr import TupleExpr as TupleExpr
+from edgekernelbench.ir.surface_expr import Unary as Unary
+from edgekernelbench.ir.surface_expr import UnaryOp as UnaryOp
+from edgekernelbench.ir.surface_expr import no_span
 
 
 # ---------------------------------------------------------------- compute layer
@@ -172,7 +41,7 @@ class LeftAxis:
 
     name: str
     extent: Expr | None
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +56,8 @@ class StageStmt:
     dtype: DType | None
     axes: tuple[LeftAxis, ...] | None
     value: Expr
-    span: Span = _span()
-    name_span: Span = _span()
+    span: Span = no_span()
+    name_span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +67,7 @@ class Left:
     name: str
     dtype: DType | None
     axes: tuple[LeftAxis, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +76,7 @@ class TupleStmt:
 
     lefts: tuple[Left, ...]
     value: Expr
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +87,7 @@ class LoopStmt:
     axis: RangeAxis
     reverse: bool
     body: tuple[Stmt, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +96,7 @@ class LetStmt:
 
     name: str
     value: Expr
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +105,7 @@ class TableStmt:
     dtype: DType
     dims: tuple[Expr, ...]
     value: Expr
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +115,7 @@ class DefStmt:
     name: str
     params: tuple[str, ...]
     body: Expr
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +127,7 @@ class CombinerStmt:
     right: tuple[str, ...]
     init: Expr
     body: Expr
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +138,7 @@ class TemplateStmt:
     params: tuple[str, ...]
     results: tuple[str, ...]
     body: tuple[Stmt, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 Stmt = (
@@ -286,7 +155,7 @@ class Ref:
     """A dotted stage name such as ``Y``, ``Y.sum`` or ``a.u``."""
 
     name: str
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +169,7 @@ class Piece:
     axis: str
     step: Expr | None
     label: str | None = None
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +178,7 @@ class LoopsLine:
 
     stage: Ref
     pieces: tuple[Piece, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +187,7 @@ class WaveLine:
 
     stage: Ref
     pieces: tuple[Piece, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,13 +197,13 @@ class PlaceLine:
     stages: tuple[Ref, ...]
     target: Ref
     loop: str
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
 class InlineLine:
     stages: tuple[Ref, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +213,7 @@ class LayoutLine:
     tensor: Ref
     axes: tuple[str, ...]
     target: tuple[Expr, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +222,7 @@ class OptionLine:
 
     name: str
     value: Expr
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +231,7 @@ class Cached:
 
     tensor: Ref
     dtype: DType | None = None
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +241,7 @@ class CacheLine:
     tensors: tuple[Cached, ...]
     target: Ref
     loop: str
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +252,7 @@ class PrefetchLine:
     target: Ref
     loop: str
     ahead: Expr
-    span: Span = _span()
+    span: Span = no_span()
 
 
 ScheduleLine = LoopsLine | WaveLine | PlaceLine | InlineLine | OptionLine
@@ -397,14 +266,14 @@ TARGET_NAMES: tuple[TargetName, ...] = ("cpu", "gpu", "llvm", "cuda", "opencl")
 class ScheduleLayer:
     target: TargetName
     lines: tuple[ScheduleLine, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLayer:
     target: TargetName
     lines: tuple[MemoryLine, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 # ---------------------------------------------------------------- the kernel
@@ -412,7 +281,7 @@ class MemoryLayer:
 class Size:
     name: str
     value: Expr
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,13 +292,13 @@ class Param:
     dtype: DType
     dims: tuple[Expr, ...]
     const: bool = False
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeLayer:
     body: tuple[Stmt, ...]
-    span: Span = _span()
+    span: Span = no_span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,4 +316,4 @@ class Kernel:
     compute: ComputeLayer
     schedules: tuple[ScheduleLayer, ...] = ()
     memories: tuple[MemoryLayer, ...] = ()
-    span: Span = _span()
+    span: Span = no_span()
