@@ -33,6 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--subset", help="canonical programs of this subset instead")
     parser.add_argument("--only", default="", help="part of the workloads' names")
+    parser.add_argument("--kind", help="only these: canonical, tiles or gallery")
     parser.add_argument("--every", type=int, default=1, help="take every n-th")
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=0.0, help="begin none after that time")
@@ -99,7 +100,11 @@ def measure(options: argparse.Namespace, rows: list[Row]) -> None:
     done = {(row["name"], row["kind"]) for row in rows}
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     settings = EvalSettings(baselines=BASELINES, replicas=options.replicas)
-    wanted = [e for e in entries(options) if options.only in e[0]][:: options.every]
+    wanted = [
+        entry
+        for entry in entries(options)
+        if options.only in entry[0] and options.kind in (None, entry[1])
+    ][:: options.every]
     options.file.parent.mkdir(parents=True, exist_ok=True)
     with (
         options.file.open("a") as file,
