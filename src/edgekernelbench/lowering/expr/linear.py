@@ -114,6 +114,17 @@ def int_const(value: int, dtype: DType = DType.S32) -> core.Const:
     return core.Const(value, dtype)
 
 
+def shifted(index: Expr, by: int) -> Expr:
+    """``index + by``, in s64 where s32 cannot hold ``by``."""
+    if by == 0:
+        return index
+    low, high = index.dtype.int_range
+    if not low < by <= high:
+        index = core.Cast(index, DType.S64)
+    op = "add" if by > 0 else "sub"
+    return core.Binary(op, index, int_const(abs(by), index.dtype), index.dtype)
+
+
 def const_value(expr: Expr) -> int | None:
     """The value of an integer constant, None for anything else."""
     if isinstance(expr, core.Const) and not expr.dtype.is_float:
