@@ -125,11 +125,11 @@ class Fetch:
         the tensor and, unless they are apart there, in the copy."""
         value = self.plan.value
         axes = self._axes
-        if not isinstance(value, core.Load) or value.dtype is not self.plan.stage.tensor.dtype:
+        if not isinstance(value, core.Load):
             return False
         if not axes or self.box[axes[-1]].extent % self.lanes:
             return False
-        if value.tensor.dtype is not value.dtype:
+        if value.tensor.dtype is not self.plan.stage.tensor.dtype:
             return False
         copy = core.Load(self.plan.stage.tensor, tuple(core.VarRef(v) for v in self.plan.stage.lhs))
         source, there = self._stride(value), self._stride(copy)

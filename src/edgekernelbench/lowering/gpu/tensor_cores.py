@@ -36,6 +36,11 @@ MAX_UNROLLED_STEPS = 8
 Target = Callable[[Box, Expr | None], tuple[Tensor, tuple[Expr, ...]]]
 
 
+def on_tensor_cores(ctx: Context, plan: StagePlan) -> bool:
+    """Whether the target computes the fragments of a nest at once."""
+    return plan.first_fragment < len(plan.pieces) and ctx.target.backend == "cuda"
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """A thread in its warp: ``4 row + pair``, and ``16 high + 8 low + line``."""
