@@ -22,7 +22,9 @@ _KERNEL = re.compile(r'extern "C" __global__ void [^;{]*?(\w+)\(([^;{)]*)\) \{',
 
 def cuda_source(module: nest.Module, target: Target) -> str:
     tvm_target = device_target(target)
-    return split.source(split.split_loops(emit_device_module(module, "cuda"), tvm_target), tvm_target)
+    return split.source(
+        split.split_loops(emit_device_module(module, "cuda"), tvm_target), tvm_target
+    )
 
 
 def emulated(
@@ -56,12 +58,25 @@ def _built(source: str, folder: Path) -> ctypes.CDLL:
     for found in kernels:
         name, parameters = found.groups()
         count = len(parameters.split(","))
-        kinds = [p.strip().rsplit(" ", 1)[0].replace("__restrict__", "") for p in parameters.split(",")]
+        kinds = [
+            p.strip().rsplit(" ", 1)[0].replace("__restrict__", "") for p in parameters.split(",")
+        ]
         given = ", ".join(f"({kinds[k]})a[{k}]" for k in range(count))
         text += f'extern "C" void run_{name}(void** a, int blocks, int threads) {{\n'
         text += f"  launch([](void** a) {{ {name}({given}); }}, a, blocks, threads);\n}}\n"
     (folder / "k.cpp").write_text(text, encoding="utf-8")
     here = Path(__file__).parent
-    command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", f"-I{here}", "-o", "k.so", "k.cpp"]
+    command = [
+        "g++",
+        "-std=c++17",
+        "-O1",
+        "-w",
+        "-shared",
+        "-fPIC",
+        f"-I{here}",
+        "-o",
+        "k.so",
+        "k.cpp",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "k.so"))

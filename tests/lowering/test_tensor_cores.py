@@ -122,7 +122,9 @@ def test_batches_and_a_result_in_halves(tmp_path: Path) -> None:
     check(BATCH % ENDS, tmp_path)
 
 
-CONV = """kernel k[C=32, H=6, F=32](x: f16[H, H, C], w: f16[3, 3, C, F]) -> (y: f32[H - 2, H - 2, F]) {
+CONV = """kernel k[C=32, H=6, F=32](
+  x: f16[H, H, C], w: f16[3, 3, C, F]
+) -> (y: f32[H - 2, H - 2, F]) {
   compute {
     t[p: (H - 2)*(H - 2), r: 3, s: 3, c: C] = x[p // (H - 2) + r, p % (H - 2) + s, c]
     a[p: (H - 2)*(H - 2), f: F] = sum[r: 3, s: 3, c: C](t[p, r, s, c] * w[r, s, c, f])
@@ -170,7 +172,9 @@ def test_copies_keep_rows_in_different_banks() -> None:
     kernel, program = load_text(product())
     module = must_lower(kernel, program, cuda_target("sm_87")).module
     assert module is not None
-    shared = {s.tensor.name: s.tensor.size for s in of_kind(module, nest.Alloc) if s.scope == "shared"}
+    shared = {
+        s.tensor.name: s.tensor.size for s in of_kind(module, nest.Alloc) if s.scope == "shared"
+    }
     assert shared == {"X.cache": 2 * 32 * 40, "W.cache": 2 * 64 * 40}
 
 

@@ -233,7 +233,9 @@ class Mma:
         return 2 * 16 * 8 * (32 // self.kinds[0].bytes) / 32
 
 
-Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch | Dot | Barrier | Matrices | Packed | Mma
+Stmt = (
+    For | Store | LetValue | If | Seq | Alloc | Prefetch | Dot | Barrier | Matrices | Packed | Mma
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,12 @@ from edgekernelbench.lowering.emit.split import Partials
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.emit.walk import Ahead, Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
+from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.gpu.cooperate import Cooperation
 from edgekernelbench.lowering.gpu.device import device_of
-from edgekernelbench.lowering.gpu.fetch import VECTOR_BYTES, Doubled, Fetch, is_spread
+from edgekernelbench.lowering.gpu.fetch import Doubled, Fetch, is_spread
 from edgekernelbench.lowering.gpu.own import reads_own
+from edgekernelbench.lowering.gpu.side_by_side import VECTOR_BYTES
 from edgekernelbench.lowering.gpu.spread import block_threads
 from edgekernelbench.lowering.gpu.team import Team
 from edgekernelbench.lowering.gpu.tensor_cores import on_tensor_cores
@@ -333,14 +335,23 @@ class Emitter:
         return Storage(buffer, formals, moved)
 
     def _apart(self, name: str, extents: tuple[int, ...]) -> tuple[int, ...]:
-        """The extents of a tile in shared memory. Rows that tensor cores read eight of at once
-        begin in different banks: an odd number of 16 bytes apart."""
+        """The extents of a tile in shared memory. Rows that begin in different banks, an odd number
+        of 16 bytes apart, where several are read at once (tensor cores read eight) or written at
+        once (a copy that turns its tensor)."""
         readers = (self._plan(reader) for reader in self.tree.graph.readers(name))
-        if len(extents) < 2 or not any(on_tensor_cores(self.ctx, plan) for plan in readers):
+        read = any(on_tensor_cores(self.ctx, plan) for plan in readers)
+        if len(extents) < 2 or not (read or self._turned(name)):
             return extents
         lanes = VECTOR_BYTES // self._plan(name).stage.tensor.dtype.bytes
         rows = -(-extents[-1] // lanes)
         return (*extents[:-1], (rows | 1) * lanes)
+
+    def _turned(self, name: str) -> bool:
+        """Whether the last dimension of a copied tensor is not the last one of the copy."""
+        layout = self.ctx.plan.layouts.get(name)
+        if layout is None or name not in self.ctx.plan.caches:
+            return False
+        return layout.formals[-1] not in free_vars(layout.index[-1])
 
     def _padded(self, extent: int) -> int:
         """The length of a row of a copy: whole vectors, unless it is much shorter than one."""

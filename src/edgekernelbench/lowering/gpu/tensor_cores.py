@@ -20,10 +20,9 @@ from edgekernelbench.lowering.emit.boxes import Box, Span
 from edgekernelbench.lowering.emit.context import Context
 from edgekernelbench.lowering.emit.slots import flat_index
 from edgekernelbench.lowering.emit.walk import at, plus
-from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
+from edgekernelbench.lowering.expr.linear import divisible, int_const, linear, to_expr
 from edgekernelbench.lowering.expr.rewrite import free_vars, substitute
 from edgekernelbench.lowering.gpu.device import device_of
-from edgekernelbench.lowering.gpu.fetch import divisible
 from edgekernelbench.lowering.gpu.fragments import ROWS, Factors, axes_of, factors
 from edgekernelbench.lowering.nest import LetValue, Matrices, Mma, Packed, Stmt
 from edgekernelbench.lowering.plan import StagePlan
