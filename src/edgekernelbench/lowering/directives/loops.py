@@ -33,8 +33,10 @@ from edgekernelbench.lowering.plan import (
 from edgekernelbench.targets.model import Gpu
 
 _KINDS: dict[surface.Annotation | None, LoopKind] = {
-    None: "serial", "dot4": "serial", "mma": "serial", "warp": "thread",
+    None: "serial", "parallel": "parallel", "block": "block", "thread": "thread", "warp": "thread",
+    "vectorize": "vectorize", "unroll": "unroll", "dot4": "serial", "mma": "serial",
 }  # fmt: skip
+"""How the loops of pieces run; a `scatter` is none."""
 MAX_PIECES = 32
 MAX_CHUNKS = 256
 MAX_PARTIALS = 1 << 26  # elements
@@ -161,10 +163,8 @@ class LoopsResolver:
         trivial = self._trivial_outside(line, axes, steps)
         for k, (piece, axis, step) in enumerate(zip(line.pieces, axes, steps, strict=True)):
             note = "parallel" if k in trivial else piece.annotation
-            assert note != "scatter"
-            kind = _KINDS.get(note) or note
             marks = note == "dot4", note == "mma"
-            parts.append(Part(axis, step, kind, axis in reductions, piece.label, *marks))
+            parts.append(Part(axis, step, _KINDS[note], axis in reductions, piece.label, *marks))
         return name_pieces(parts)
 
     def _trivial_outside(
