@@ -293,6 +293,10 @@ class ExpressionEmitter:
         if tensor.dtype is DType.BOOL:
             flag = self.cast(value, source, DType.BOOL)
             return tirx.Cast("uint8", scalars.as_int(flag))
+        if isinstance(value, tirx.Cast) and scalars.dtype_name(value.value) == tvm_dtype(
+            tensor.dtype
+        ):
+            return value.value  # what was loaded, and widened since
         if _may_change(source, tensor.dtype):  # in memory in a moment: no slot is needed
             return tirx.Cast(tvm_dtype(tensor.dtype), value)
         return self.cast(value, source, tensor.dtype)

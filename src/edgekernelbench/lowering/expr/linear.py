@@ -130,3 +130,17 @@ def const_value(expr: Expr) -> int | None:
     if isinstance(expr, core.Const) and not expr.dtype.is_float:
         return int(expr.value)
     return None
+
+
+def divisible(expr: Expr, n: int) -> bool:
+    """Whether an index is known to be a multiple of ``n``."""
+    form = linear(expr)
+    if form.const % n:
+        return False
+    return all(factor % n == 0 or _multiple(atom, n) for atom, factor in form.terms.items())
+
+
+def _multiple(atom: Expr, n: int) -> bool:
+    if isinstance(atom, core.Binary) and atom.op in ("min", "max"):
+        return divisible(atom.left, n) and divisible(atom.right, n)
+    return False
