@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -238,19 +239,24 @@ class Means:
     turn: Path
     deadline: float = float("inf")
 
-    def bench(self) -> Bench:
+    @contextmanager
+    def bench(self) -> Iterator[Bench]:
         """Where candidates are built and timed."""
         from edgekernelbench.compilers.tvm.build import tvm_target
         from edgekernelbench.compilers.tvm.tuning.measure import HostBench
 
         if self.target.device is None:
-            return HostBench(tvm_target(self.target), self.slot)
+            yield HostBench(tvm_target(self.target), self.slot)
+            return
         from edgekernelbench.compilers.tvm.gpu.build import device_target
         from edgekernelbench.compilers.tvm.tuning.device_bench import DeviceBench
 
         host = host_target().model_copy(update={"threads": len(self.slot.timed)})
-        beside = HostBench(tvm_target(host), self.slot)
-        return DeviceBench(self.target, device_target(self.target), beside, self.turn)
+        beside, device = HostBench(tvm_target(host), self.slot), device_target(self.target)
+        with tempfile.TemporaryDirectory(prefix="ekb-tune-") as scratch:
+            bench = DeviceBench(self.target, device, beside, self.turn, Path(scratch))
+            with closing(bench):
+                yield bench
 
 
 def search(
@@ -305,19 +311,19 @@ class _Search:
         from edgekernelbench.compilers.tvm.tuning.search import tune
 
         module, means = standalone(function), self._means
-        bench = means.bench()
         left, reason = self._errand.wanted - self._done, ""
         self._tell(0, "begins")
-        try:
-            if left > 0:
-                tune(module, bench, left, tuple(self._trials), self._batch, means.deadline)
-        except ValueError as error:
-            reason = str(error)
-        late = self._done < self._errand.wanted and time.monotonic() >= means.deadline
-        if late and not self._done:
-            return None
-        wanted = self._done if late else self._errand.wanted
-        return self._finished(name, module, bench, wanted, reason)
+        with means.bench() as bench:
+            try:
+                if left > 0:
+                    tune(module, bench, left, tuple(self._trials), self._batch, means.deadline)
+            except ValueError as error:
+                reason = str(error)
+            late = self._done < self._errand.wanted and time.monotonic() >= means.deadline
+            if late and not self._done:
+                return None
+            wanted = self._done if late else self._errand.wanted
+            return self._finished(name, module, bench, wanted, reason)
 
     @property
     def _done(self) -> int:

@@ -1,9 +1,9 @@
 """Builds candidates for a device and times them on it, as kernels of authors are: by the project's
 own launch plans and drivers.
 
-Building runs side by side, timing takes turns: whoever uses the device holds a lock. A batch is
-timed in one child, since opening a device takes longer than timing a kernel; what a broken
-candidate takes down with it is begun anew behind it.
+Building runs side by side, timing takes turns: whoever uses the device holds a lock. One child
+times all candidates of a search, since opening a device takes longer than timing a kernel; what a
+broken candidate takes down with it is begun anew behind it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,10 +22,16 @@ import numpy as np
 
 from edgekernelbench.compilers.launch import LaunchPlan
 from edgekernelbench.compilers.tvm.tuning.bench import Effort, Interface, drawn, interface_of
-from edgekernelbench.compilers.tvm.tuning.forked import Outcome, Place, Say, Work, Yard, run_all
+from edgekernelbench.compilers.tvm.tuning.forked import (
+    Declined,
+    Outcome,
+    Place,
+    Say,
+    Servant,
+    run_all,
+)
 from edgekernelbench.compilers.tvm.tuning.measure import HOPELESS, ROUNDS, RUN_S, HostBench
 from edgekernelbench.targets.model import Target
-from edgekernelbench.targets.placement import Slot
 
 _EFFORT = Effort("cuda", population=32, generations=2)
 """TVM's rules for every GPU. What verifies a candidate's blocks and shared memory takes far longer
@@ -44,79 +49,92 @@ _CODE = "code"
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceBench:
-    """See `bench.Bench`.
-
-    Attributes:
-        profile: of the device.
-        target: TVM's for it.
-        host: where functions run without a schedule.
-        turn: a file; whoever uses the device holds a lock on it.
-    """
-
-    profile: Target
-    target: Any
-    host: HostBench
-    turn: Path
-
-    @property
-    def slot(self) -> Slot:
-        return self.host.slot
-
-    @property
-    def threads(self) -> int:
-        return self.host.threads
-
-    @property
-    def effort(self) -> Effort:
-        return _EFFORT
-
-    def measure(self, modules: Sequence[Any], best_us: float | None) -> list[Outcome]:
-        with tempfile.TemporaryDirectory(prefix="ekb-tune-") as scratch:
-            built = self._built(modules, Path(scratch))
-            work = partial(_measure, self, best_us)
-            return _through(built, work, Place(self.slot.timed, 1, RUN_S))
-
-    def in_turn(self, modules: Sequence[Any], folder: Path) -> list[float] | None:
-        made = self._built(modules, folder)
-        built = [one for one in made if isinstance(one, _Built)]
-        if len(built) < len(made):
-            return None
-        work: Work = partial(_in_turn, self, built)
-        (done,) = run_all([work], Place(self.slot.timed, 1, RUN_S))
-        return None if done.error is not None else done.value
-
-    def unscheduled(self, module: Any, file: Path) -> Outcome:
-        """By the host's CPU: no rule and no part of the device's way to code is in it."""
-        return self.host.unscheduled(module, file)
-
-    def scheduled(self, module: Any, file: Path) -> Outcome:
-        with tempfile.TemporaryDirectory(prefix="ekb-tune-") as scratch:
-            (built,) = self._built([module], Path(scratch))
-            if isinstance(built, Outcome):
-                return built
-            work: Work = partial(_save, self, built, file)
-            return run_all([work], Place(self.slot.timed, 1, RUN_S))[0]
-
-    def _built(self, modules: Sequence[Any], scratch: Path) -> list[_Built | Outcome]:
-        folders = [scratch / f"candidate{n}" for n in range(len(modules))]
-        for folder in folders:
-            folder.mkdir(exist_ok=True)
-        pairs = list(zip(modules, folders, strict=True))
-        builds = [partial(_build, module, self.profile, folder) for module, folder in pairs]
-        place = Place(self.slot.others, len(self.slot.others), _BUILD_S)
-        return [
-            done if done.error is not None else _Built(folder, interface_of(module))
-            for done, (module, folder) in zip(run_all(builds, place), pairs, strict=True)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
 class _Built:
     """A folder with code and plan."""
 
     folder: Path
     interface: Interface
+
+    def question(self, ask: str, **more: Any) -> dict[str, Any]:
+        return {"ask": ask, "folders": [str(self.folder)], "interface": self.interface, **more}
+
+
+class DeviceBench:
+    """See `bench.Bench`. To be closed.
+
+    Args:
+        profile: of the device.
+        target: TVM's for it.
+        host: where functions run without a schedule.
+        turn: a file; whoever uses the device holds a lock on it.
+        scratch: a folder for what is built.
+    """
+
+    def __init__(
+        self, profile: Target, target: Any, host: HostBench, turn: Path, scratch: Path
+    ) -> None:
+        self.target = target
+        self._profile, self._host, self._scratch = profile, host, scratch
+        self._made: dict[int, _Built | Outcome] = {}
+        answer = _Runner(profile, turn).answer
+        self._servant = Servant(answer, Place(host.slot.timed, 1, RUN_S))
+
+    @property
+    def threads(self) -> int:
+        return self._host.threads
+
+    @property
+    def effort(self) -> Effort:
+        return _EFFORT
+
+    def close(self) -> None:
+        self._servant.close()
+
+    def measure(self, modules: Sequence[Any], best_us: float | None) -> list[Outcome]:
+        return [
+            one
+            if isinstance(one, Outcome)
+            else self._servant.ask(one.question("measure", best_us=best_us))
+            for one in self.built(modules)
+        ]
+
+    def in_turn(self, modules: Sequence[Any], folder: Path) -> list[float] | None:
+        made = self.built(modules)
+        built = [one for one in made if isinstance(one, _Built)]
+        if len(built) < len(made):
+            return None
+        folders = [str(one.folder) for one in built]
+        done = self._servant.ask(built[0].question("in turn") | {"folders": folders})
+        return None if done.error is not None else done.value
+
+    def unscheduled(self, module: Any, file: Path) -> Outcome:
+        """By the host's CPU: no rule and no part of the device's way to code is in it."""
+        return self._host.unscheduled(module, file)
+
+    def scheduled(self, module: Any, file: Path) -> Outcome:
+        (built,) = self.built([module])
+        if isinstance(built, Outcome):
+            return built
+        return self._servant.ask(built.question("save", file=str(file)))
+
+    def built(self, modules: Sequence[Any]) -> list[_Built | Outcome]:
+        """Of each module what is to be run, or why it is not built. What was built before for this
+        bench is not built again."""
+        import tvm_ffi
+
+        keys = [tvm_ffi.structural_hash(module, map_free_vars=True) for module in modules]
+        new = {k: m for k, m in zip(keys, modules, strict=True) if k not in self._made}
+        folders = [self._scratch / f"{key & (1 << 64) - 1:016x}" for key in new]
+        for folder in folders:
+            folder.mkdir()
+        pairs = list(zip(new.values(), folders, strict=True))
+        builds = [partial(_build, module, self._profile, folder) for module, folder in pairs]
+        cpus = self._host.slot.others
+        done = run_all(builds, Place(cpus, len(cpus), _BUILD_S))
+        for key, outcome, (module, folder) in zip(new, done, pairs, strict=True):
+            right = _Built(folder, interface_of(module))
+            self._made[key] = outcome if outcome.error is not None else right
+        return [self._made[key] for key in keys]
 
 
 # ---------------------------------------------------------------- building
@@ -133,52 +151,43 @@ def _build(module: Any, profile: Target, folder: Path, _say: Say) -> None:
     (folder / _PLAN).write_text(built.code.plans["main"].model_dump_json())
 
 
-# ---------------------------------------------------------------- the children that run
-def _through(built: Sequence[_Built | Outcome], work: Any, place: Place) -> list[Outcome]:
-    """The outcomes of everything that was built, tried one after another in a child, and in
-    another one behind each at which a child ended.
+# ---------------------------------------------------------------- the child that runs
+class _Runner:
+    """Answers a bench's questions about built candidates."""
 
-    Args:
-        work: takes the numbered candidates; says ``[number]`` before each, and ``[number, value,
-            error]`` behind it.
-    """
-    outcomes = [one if isinstance(one, Outcome) else Outcome() for one in built]
-    left = [(n, one) for n, one in enumerate(built) if isinstance(one, _Built)]
-    while left:
-        at, ended = left[0][0], list[Outcome]()
+    def __init__(self, profile: Target, turn: Path) -> None:
+        self._profile, self._turn_file = profile, turn
+        self._drawn: dict[str, list[np.ndarray]] = {}
 
-        def heard(said: Any) -> None:
-            nonlocal at
-            at = said[0] if said else at
-            if len(said) > 1:
-                outcomes[at] = Outcome(said[1], said[2])
+    def answer(self, question: dict[str, Any], say: Say) -> Any:
+        """Raises `Declined` for what says nothing against the device's state."""
+        from edgekernelbench.compilers.tvm.device.bound import ProgramRefused
 
-        yard = Yard()
-        yard.submit(partial(work, left), place, ended.append, heard)
-        yard.run()
-        if ended[0].error is None:
-            return outcomes
-        outcomes[at] = ended[0]
-        left = [(n, one) for n, one in left if n > at]
-    return outcomes
-
-
-def _measure(
-    bench: DeviceBench, best_us: float | None, jobs: Sequence[tuple[int, _Built]], say: Say
-) -> None:
-    from edgekernelbench.compilers.tvm.device.bound import ProgramRefused
-
-    arguments = drawn(jobs[0][1].interface)
-    for number, built in jobs:
-        say([number])
         try:
-            loaded = _Loaded(bench, built, arguments, say)
-            with _turn(bench.turn, say):
-                us = _microseconds(loaded, best_us)
+            loaded = self._loaded(question, say)
+            with _turn(self._turn_file, say):
+                match question["ask"]:
+                    case "measure":
+                        return _microseconds(loaded[0], question["best_us"])
+                    case "in turn":
+                        return _in_turn(loaded, say)
+                    case "save":
+                        loaded[0].place()
+                        return np.savez(question["file"], *loaded[0].arrays())
         except (ProgramRefused, MemoryError) as error:
-            say([number, None, (str(error).strip().splitlines() or ["refused"])[0][:300]])
-        else:
-            say([number, us, None])
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise Declined(lines[0][:300]) from error
+
+    def _loaded(self, question: dict[str, Any], say: Say) -> list[_Loaded]:
+        interface = question["interface"]
+        key = repr(interface)
+        if key not in self._drawn:
+            self._drawn[key] = drawn(tuple((dtype, tuple(shape)) for dtype, shape in interface))
+        loaded = []
+        for folder in question["folders"]:
+            loaded.append(_Loaded(self._profile, Path(folder), self._drawn[key]))
+            say(None)  # what the driver compiles may take its time
+        return loaded
 
 
 def _microseconds(loaded: _Loaded, best_us: float | None) -> float:
@@ -186,49 +195,40 @@ def _microseconds(loaded: _Loaded, best_us: float | None) -> float:
     once = loaded.seconds(1)
     if best_us is not None and once * 1e6 > HOPELESS * best_us + _LAUNCH_US:
         return once * 1e6
-    count = max(1, min(_MOST_CALLS, int(_REPEAT_S / once)))
+    count = _calls(once)
     return min(loaded.seconds(count) for _ in range(_REPEATS)) * 1e6
 
 
-def _in_turn(bench: DeviceBench, built: Sequence[_Built], say: Say) -> list[float]:
-    arguments = drawn(built[0].interface)
-    loaded = [_Loaded(bench, one, arguments, say) for one in built]
-    with _turn(bench.turn, say):
-        for one in loaded:
-            one.place()
-        counts = [max(1, min(_MOST_CALLS, int(_REPEAT_S / one.seconds(1)))) for one in loaded]
-        rounds = [
-            [one.seconds(count) for one, count in zip(loaded, counts, strict=True)]
-            for _ in range(ROUNDS)
-        ]
+def _in_turn(loaded: Sequence[_Loaded], say: Say) -> list[float]:
+    for one in loaded:
+        one.place()
+    counts = [_calls(one.seconds(1)) for one in loaded]
+    rounds = []
+    for _ in range(ROUNDS):
+        say(None)
+        rounds.append([one.seconds(n) for one, n in zip(loaded, counts, strict=True)])
     return [min(times) * 1e6 for times in zip(*rounds, strict=True)]
 
 
-def _save(bench: DeviceBench, built: _Built, file: Path, say: Say) -> None:
-    loaded = _Loaded(bench, built, drawn(built.interface), say)
-    with _turn(bench.turn, say):
-        loaded.place()
-        np.savez(file, *loaded.arrays())
+def _calls(seconds: float) -> int:
+    return max(1, min(_MOST_CALLS, int(_REPEAT_S / seconds)))
 
 
 class _Loaded:
     """A candidate in the device's driver, and its arguments once they have been placed there."""
 
-    def __init__(
-        self, bench: DeviceBench, built: _Built, arguments: Sequence[np.ndarray], say: Say
-    ) -> None:
+    def __init__(self, profile: Target, folder: Path, arguments: Sequence[np.ndarray]) -> None:
         from edgekernelbench.compilers.tvm.device.load import open_program
         from edgekernelbench.targets.opencl import private_caches
 
-        assert bench.profile.device is not None
+        assert profile.device is not None
         # Read by drivers when they are first used in this process.
-        os.environ.update(private_caches(str(built.folder.resolve())))
-        self._program = open_program(built.folder / _CODE, bench.profile.device.choice)
-        self._plan = LaunchPlan.model_validate_json((built.folder / _PLAN).read_text())
+        os.environ.update(private_caches(str(folder.parent)))
+        self._program = open_program(folder / _CODE, profile.device.choice)
+        self._plan = LaunchPlan.model_validate_json((folder / _PLAN).read_text())
         self._arguments = arguments
         self._buffers: dict[str, Any] = {}
         self._launches: Sequence[Any] = ()
-        say([])  # what the driver compiles may take its time
 
     def place(self) -> None:
         """Gives the device the arguments, and calls once: drivers compile on when a kernel first
@@ -272,6 +272,6 @@ def _turn(path: Path, say: Say) -> Iterator[None]:
                 time.sleep(_POLL_S)
             if time.monotonic() - told > _SAY_S:
                 told = time.monotonic()
-                say([])
-        say([])
+                say(None)
+        say(None)
         yield
