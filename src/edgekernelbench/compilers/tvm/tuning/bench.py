@@ -24,11 +24,13 @@ class Effort:
         rules: TVM's name of the schedule rules.
         population: candidates that the evolution works with.
         generations: how often it changes them.
+        draws: of that many random candidates each, until half of them are fit to be tried.
     """
 
     rules: str
     population: int
     generations: int
+    draws: int
 
 
 class Bench(Protocol):

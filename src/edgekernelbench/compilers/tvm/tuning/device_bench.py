@@ -33,9 +33,9 @@ from edgekernelbench.compilers.tvm.tuning.forked import (
 from edgekernelbench.compilers.tvm.tuning.measure import HOPELESS, ROUNDS, RUN_S, HostBench
 from edgekernelbench.targets.model import Target
 
-_EFFORT = Effort("cuda", population=32, generations=2)
+_EFFORT = Effort("cuda", population=32, generations=2, draws=16)
 """TVM's rules for every GPU. What verifies a candidate's blocks and shared memory takes far longer
-than all there is to check of one for a CPU."""
+than all there is to check of one for a CPU, and refuses most draws for some functions."""
 
 _BUILD_S = 30.0
 _REPEATS = 3

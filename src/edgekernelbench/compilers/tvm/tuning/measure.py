@@ -36,7 +36,7 @@ _BUDGET_S = 1.0
 HOPELESS = 3.0
 """Times the best one's time after which a candidate is not timed any closer."""
 
-_EFFORT = Effort("llvm", population=64, generations=3)
+_EFFORT = Effort("llvm", population=64, generations=3, draws=5)
 
 
 @dataclass(frozen=True, slots=True)

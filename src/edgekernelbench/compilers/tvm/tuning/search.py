@@ -188,6 +188,7 @@ def _strategy(ms: Any, effort: Effort, trials: int) -> Any:
         population_size=population,
         init_min_unmeasured=population // 2,
         genetic_num_iters=effort.generations,
+        max_fail_count=effort.draws,
     )
 
 
