@@ -106,7 +106,8 @@ def _guide() -> str:
 
     if cost_model_name() == "xgb":
         return "candidates are chosen by a cost model of XGBoost"
-    return "candidates are chosen at random: a cost model needs XGBoost (pip install xgboost)"
+    how = "pip install 'edgekernelbench[tune]'"
+    return f"candidates are chosen by chance: the cost model needs XGBoost ({how})"
 
 
 class _Lines:

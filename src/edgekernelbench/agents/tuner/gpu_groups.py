@@ -7,12 +7,20 @@ from collections.abc import Iterator
 
 from edgekernelbench.agents.tuner.choices import Choice, loops_line, piece
 from edgekernelbench.agents.tuner.gpu import Team, own_choices
-from edgekernelbench.agents.tuner.groups import Views, epilogue, loop_names, row_axes
+from edgekernelbench.agents.tuner.groups import (
+    Views,
+    epilogue,
+    loop_names,
+    row_axes,
+    wants_tile,
+)
 from edgekernelbench.agents.tuner.views import AxisView, StageView
 from edgekernelbench.ir import surface as s
 
 _TEAMS = (32, 64, 128, 256, 512)
 _ROWS_A_BLOCK = (1, 2, 4, 8)
+_UNUSED_TILES = 8.0
+"""Cost of rows of a product, which could use each operand again and again in a tile."""
 
 
 def gpu_choices(views: Views, view: StageView, team: Team) -> list[Choice]:
@@ -58,7 +66,8 @@ def device_rows(views: Views, root: StageView, team: Team) -> Iterator[Choice]:
             continue
         for threads in _TEAMS:
             for together in _ROWS_A_BLOCK:
-                if threads * together <= min(team.max_threads, 512):
+                fits = threads * together <= min(team.max_threads, 512)
+                if fits and together <= root.spatial[depth - 1].extent:
                     yield _rows(root, group, rows, (depth, threads, together), team)
 
 
@@ -91,6 +100,8 @@ def _rows(
     )
     cost = team.idle(max(1, extent // together), threads * together)
     cost *= max(1.0, threads / length) * (1 + length / threads / 64)
+    if any(wants_tile(view) for view in (root, *group)):
+        cost *= _UNUSED_TILES
     more = f", {together} a block" if together > 1 else ""
     return Choice(
         f"{threads} threads a row of {depth} with {len(group)} placed{more}",

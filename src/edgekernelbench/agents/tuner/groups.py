@@ -174,11 +174,11 @@ def _rows_choice(root: StageView, group: tuple[StageView, ...], depth: int, inne
         tuple(lines),
         (),
         frozenset({root.name, *(v.name for v in group)}),
-        3.0 if any(_wants_tile(v) for v in (root, *group)) else 0.8,
+        3.0 if any(wants_tile(v) for v in (root, *group)) else 0.8,
     )
 
 
-def _wants_tile(view: StageView) -> bool:
+def wants_tile(view: StageView) -> bool:
     """A product of operands that a register tile would use again: rows waste that."""
     tensors = {read.tensor.name for read in view.reads}
     return view.kind == "reduce" and len(tensors) > 1 and len(view.spatial) > 1
