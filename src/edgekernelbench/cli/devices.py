@@ -20,12 +20,22 @@ def list_(json: JsonOption = False) -> None:
     found = list_targets()
     if json:
         targets = [target.model_dump(mode="json") for target in found.targets]
-        print_json({"targets": targets, "missing": list(found.missing)})
+        profiles = [
+            {**p.profile.model_dump(mode="json"), "file": str(p.file)} for p in found.profiles
+        ]
+        lists = {"missing": list(found.missing), "problems": list(found.problems)}
+        print_json({"targets": targets, "profiles": profiles, **lists})
         return
     for target in found.targets:
         out.print(f"{target.name:32} {target.description}", markup=False, soft_wrap=True)
     for line in found.missing:
         out.print(line, markup=False, soft_wrap=True)
+    out.print("\nprofiles: code is generated and billed without the device")
+    for each in found.profiles:
+        line = f"{each.profile.name:32} {each.profile.description}"
+        out.print(line, markup=False, soft_wrap=True)
+    for line in found.problems:
+        out.print(f"not usable: {line}", markup=False, soft_wrap=True)
 
 
 @app.command("show")
@@ -38,17 +48,26 @@ def show(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the profile of a target."""
+    """Show a target: its limits, its peaks, and where a profile has them from."""
+    from edgekernelbench.targets.profiles.places import find_profile
     from edgekernelbench.targets.registry import find_target
 
     if name is not None and target is not None:
         raise UsageError("two targets: one by position, one by --target", "give one of them")
-    profile = find_target(name or target or "llvm").model_dump(mode="json")
+    wanted = name or target or "llvm"
+    profile = find_target(wanted).model_dump(mode="json")
+    found = find_profile(wanted)
+    sources = [] if found is None else found.profile.model_dump(mode="json")["sources"]
     if json:
-        print_json(profile)
+        print_json({**profile, "sources": sources})
         return
     for key, value in profile.items():
         out.print(f"{key:16} {value}", markup=False)
+    for source in sources:
+        title = " ".join(part for part in (source["title"], source["url"]) if part)
+        line = f"{', '.join(source['of'])}: {source['kind']}: {title or 'no document'}"
+        out.print(f"source           {line}", markup=False, soft_wrap=True)
+        out.print(f"                 {source['says']}", markup=False, soft_wrap=True)
 
 
 @app.command("probe")

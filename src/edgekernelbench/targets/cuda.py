@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets import toolkit
 from edgekernelbench.targets.device import CudaDevice
+from edgekernelbench.targets.gpus import CUDA_REGISTERS, CUDA_REGISTERS_BLOCK
 from edgekernelbench.targets.model import Gpu, Target
 
 PASSED_ON = (
@@ -129,6 +130,9 @@ def _profile(name: str, device: CudaDevice) -> Target:
             shared_bytes=device.shared_bytes,
             warp=device.warp,
             units=device.units,
+            shared_optin_bytes=device.shared_optin_bytes,
+            registers=CUDA_REGISTERS,
+            registers_block=CUDA_REGISTERS_BLOCK,
         ),
         cuda=device,
     )

@@ -143,6 +143,7 @@ def _profile(name: str, device: OpenClDevice) -> Target:
         vector_bits=32 * device.vector_floats,
         cache_bytes=(device.cache_bytes,) if device.cache_bytes else (),
         memory_bytes=device.global_bytes,
+        buffer_bytes=device.alloc_bytes,
         dtypes_missing=tuple(d for d, e in missing.items() if e not in device.extensions),
         gpu=Gpu(
             max_threads=device.work_group,
