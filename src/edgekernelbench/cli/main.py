@@ -10,7 +10,17 @@ from typing import NoReturn
 
 import typer
 
-from edgekernelbench.cli import baseline, check, devices, evaluate, explain, run, score, suite
+from edgekernelbench.cli import (
+    baseline,
+    check,
+    devices,
+    evaluate,
+    explain,
+    portability,
+    run,
+    score,
+    suite,
+)
 from edgekernelbench.cli.common import err, fail
 from edgekernelbench.errors import UsageError
 
@@ -27,6 +37,7 @@ app.add_typer(baseline.app, name="baseline")
 app.command("check")(check.check)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
+app.command("portability")(portability.portability)
 app.command("run")(run.run)
 app.command("score")(score.score)
 

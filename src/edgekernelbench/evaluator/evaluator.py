@@ -60,8 +60,7 @@ class Evaluator:
         cache_dir: Path | None = None,
         machinery: Machinery | None = None,
     ) -> None:
-        if not _is_here(target):
-            raise _not_here(target)
+        require_here(target)
         self.settings = settings or EvalSettings()
         threads = self.settings.threads or target.threads
         self.target = target.model_copy(update={"threads": threads})
@@ -208,9 +207,16 @@ def _is_here(target: Target) -> bool:
     return target.mtriple is None
 
 
-def _not_here(target: Target) -> UsageError:
+def require_here(target: Target) -> None:
+    """Refuses a target that programs cannot be run on from here.
+
+    Raises:
+        UsageError: it is one; says what is missing.
+    """
+    if _is_here(target):
+        return
     why = f": {target.unreachable}" if target.unreachable else ""
-    return UsageError(
+    raise UsageError(
         f"target {target.name!r} cannot be run here{why}",
         "`ekb check` and `ekb explain` generate and bill its code without the device; evaluations "
         "run on llvm, this host, and on opencl and cuda, devices of it",
