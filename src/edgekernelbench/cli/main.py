@@ -14,6 +14,7 @@ from edgekernelbench.cli import (
     baseline,
     check,
     devices,
+    doctor,
     evaluate,
     explain,
     portability,
@@ -35,6 +36,7 @@ app.add_typer(suite.app, name="suite")
 app.add_typer(devices.app, name="devices")
 app.add_typer(baseline.app, name="baseline")
 app.command("check")(check.check)
+app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("portability")(portability.portability)

@@ -26,7 +26,7 @@ PASSED_ON = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH", "LD_L
 
 _DEVICES = TypeAdapter(tuple[OpenClDevice, ...])
 _PROBE_SECONDS = 120
-_DRIVER = (
+DRIVER = (
     "pip install pocl-binary-distribution (x86-64), or install pocl-opencl-icd or the driver of "
     "your device; OCL_ICD_VENDORS names the folder of its .icd file if it lies elsewhere"
 )
@@ -61,7 +61,7 @@ def list_opencl() -> tuple[Target, ...]:
 def _usable(name: str) -> tuple[OpenClDevice, ...]:
     usable = tuple(device for device in devices() if device.platform != CHECKER)
     if not usable:
-        raise UsageError(f"target {name!r}: no OpenCL driver is installed", _DRIVER)
+        raise UsageError(f"target {name!r}: no OpenCL driver is installed", DRIVER)
     return usable
 
 
