@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -71,18 +72,37 @@ def show(
 
 
 @app.command("probe")
-def probe(target: TargetOption = "llvm", json: JsonOption = False) -> None:
-    """Measure the peaks of a target (bandwidth, operations) with kernels written in the IR."""
+def probe(
+    target: TargetOption = "llvm",
+    out_file: Annotated[
+        Path | None,
+        typer.Option("--out", help="The profile; probed-TARGET.yaml in your folder if left out."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure the peaks of a target (bandwidth, operations) with kernels written in the IR, and
+    write its profile."""
     from edgekernelbench.evaluator.peaks import measure_peaks
+    from edgekernelbench.targets.profiles.places import own_folder
+    from edgekernelbench.targets.profiles.write import probed_name, profile_text, write_profile
     from edgekernelbench.targets.registry import find_target
 
     def say(name: str, done: int, of: int) -> None:
         err.print(f"[{done + 1}/{of}] {name}", markup=False, soft_wrap=True)
 
-    peaks = measure_peaks(find_target(target), progress=say)
+    probed = find_target(target)
+    file = out_file or own_folder() / f"{probed_name(probed)}.yaml"
+    peaks = measure_peaks(probed, progress=say)
+    write_profile(profile_text(probed, peaks, file.stem), file)
     if json:
-        print_json(peaks.model_dump(mode="json"))
+        print_json({**peaks.model_dump(mode="json"), "profile": str(file)})
         return
-    for key, value in peaks.model_dump(mode="json").items():
-        text = quantity(value, "") if isinstance(value, float) else str(value)
-        out.print(f"{key:24} {text}", markup=False)
+    for name, rate in peaks.kernels.items():
+        unit = "op/s" if "product" in name or name.startswith("bytes") else "B/s"
+        spread = peaks.spread.get(name)
+        told = "" if spread is None else f"  spread {100 * spread:.1f} %"
+        out.print(f"{name:24} {quantity(rate, unit):>12}{told}", markup=False)
+    for line in peaks.failures:
+        out.print(f"no time: {line}", markup=False, soft_wrap=True)
+    out.print(f"{'measured':24} {peaks.date}: {peaks.method}", markup=False, soft_wrap=True)
+    out.print(f"{'profile':24} {file}", markup=False, soft_wrap=True)
