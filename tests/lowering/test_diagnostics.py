@@ -259,6 +259,30 @@ def test_what_reads_an_outer_target_is_not_placed_in_its_producer(lines, code, m
     assert diagnostic.rule.code == code and message in diagnostic.message
 
 
+@pytest.mark.parametrize(
+    ("places", "wrong"),
+    [
+        ("place t, s, Y in e.r", None),
+        ("place Y in t.c0 place t, s in e.r", "`Y` reads `s`, which is computed after it"),
+        ("place t, Y in e.c0 place s in e.r", "`Y` reads `s`, which is computed after it"),
+    ],
+)
+def test_what_is_placed_runs_after_what_it_reads(places, wrong):
+    text = f"""kernel k[R=8, C=40](X: f32[R, C]) -> (Y: f32[R, C]) {{
+      compute {{
+        e[r: R, c: C] = exp(X[r, c])
+        t[r: R, c: C] = e[r, c] * 2
+        s[r: R] = sum[c: C](e[r, c])
+        Y[r, c] = t[r, c] / s[r]
+      }}
+      schedule for cpu {{ loops e (r, c by 8, c) loops t (r, c by 8, c) {places} }}
+    }}"""
+    kernel, program = load_text(text)
+    diagnostics = lower(kernel, program, TARGET).diagnostics
+    assert [d.rule.code for d in diagnostics] == ([] if wrong is None else ["E421"])
+    assert all(wrong in d.message for d in diagnostics)
+
+
 def test_steps_that_make_too_many_copies():
     steps = ", ".join(f"i by {s}, j by {s}" for s in (613, 401, 251, 151, 97, 61, 37, 23, 13, 7, 5))
     text = f"""kernel k[M=997, N=1009](x: f32[M, N]) -> (y: f32[M, N]) {{

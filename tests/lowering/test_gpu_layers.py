@@ -332,10 +332,11 @@ def vectors(text: str, sizes: dict) -> set[str]:
 
 def test_lanes_only_where_they_are_aligned() -> None:
     text = MATMUL % (TILE + IN, CACHED)
-    assert vectors(text, {"M": 64, "K": 40, "N": 64}) == {"X.cache", "W.cache"}
-    assert vectors(text, {"M": 64, "K": 40, "N": 66}) == {"X.cache"}  # rows of W begin anywhere
-    assert vectors(text, {"M": 64, "K": 42, "N": 68}) == {"W.cache"}
-    assert vectors(text, {"M": 64, "K": 37, "N": 50}) == set()
+    assert vectors(text, {"M": 64, "K": 40, "N": 64}) == {"X.cache", "W.cache", "Y"}
+    assert vectors(text, {"M": 64, "K": 40, "N": 66}) == {"X.cache", "Y"}  # rows of W: anywhere
+    assert vectors(text, {"M": 64, "K": 42, "N": 68}) == {"W.cache", "Y"}
+    assert vectors(text, {"M": 64, "K": 37, "N": 50}) == {"Y"}  # in twos
+    assert vectors(text, {"M": 64, "K": 37, "N": 51}) == set()
 
 
 def test_ahead_of_a_loop_that_is_no_turn_of_the_block() -> None:

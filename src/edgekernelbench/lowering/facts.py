@@ -100,6 +100,14 @@ class _Counter:
                 self._indices(indices, times)
             case nest.Dot():
                 self._dot(statement, times)
+            case nest.Matrices(source=source):
+                self._indices(source.indices, times)
+                self._traffic(source.tensor).read += times * 16
+            case nest.Packed(elements=elements):
+                for element in elements:
+                    self._expr(element, times)
+            case nest.Mma():
+                self.facts.flops += times * statement.operations
             case nest.Alloc():
                 pass
 

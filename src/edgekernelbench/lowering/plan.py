@@ -28,6 +28,7 @@ class Piece:
         last: the innermost piece of its axis.
         reduction: a piece of a reduction axis.
         dot: its four values are taken together, by a dot product.
+        fragment: it is part of what tensor cores take at once.
     """
 
     axis: Var
@@ -37,6 +38,7 @@ class Piece:
     last: bool
     reduction: bool
     dot: bool = False
+    fragment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,12 @@ class StagePlan:
         """What is evaluated at each point of the nest."""
         found = (self.value, self.eager_body, *self.eager_more, self.eager_where)
         return [expr for expr in found if expr is not None]
+
+    @property
+    def first_fragment(self) -> int:
+        """Number of pieces outside of what tensor cores take at once (all, when there is none)."""
+        found = (k for k, p in enumerate(self.pieces) if p.fragment)
+        return next(found, len(self.pieces))
 
     @property
     def split(self) -> Piece | None:
@@ -281,6 +289,7 @@ class Part:
     reduction: bool = False
     label: str | None = None
     dot: bool = False
+    fragment: bool = False
 
 
 def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
@@ -297,5 +306,6 @@ def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
         last = rank == counts[part.axis] - 1
         step = 1 if last else part.step
         label = part.label or name
-        out.append(Piece(part.axis, label, step, part.kind, last, part.reduction, part.dot))
+        marks = part.dot, part.fragment
+        out.append(Piece(part.axis, label, step, part.kind, last, part.reduction, *marks))
     return tuple(out)

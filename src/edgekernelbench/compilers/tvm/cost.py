@@ -44,6 +44,8 @@ def unfolded_operations(body: nest.Stmt, vector_bits: int) -> int:
             case nest.Dot(lanes=width, instruction=instruction):
                 registers = -(-width * 32 // vector_bits)
                 total += copies * registers * _DOT[instruction.form]
+            case nest.Matrices() | nest.Packed() | nest.Mma():
+                total += copies
             case _:
                 pass
     return total

@@ -84,11 +84,18 @@ class FunctionEmitter:
                 place.out.append(self._barrier())
             case nest.Dot():
                 place.out.append(dots.dot(statement, self._scope, place))
+            case nest.Matrices() | nest.Packed() | nest.Mma():
+                place.out.append(self._fragments(statement, place))
             case nest.Alloc(tensor=tensor, scope=scope):
                 place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
 
     def _barrier(self) -> tirx.Stmt:
         raise NotImplementedError("a CPU has no blocks of threads")
+
+    def _fragments(
+        self, statement: nest.Matrices | nest.Packed | nest.Mma, place: Place
+    ) -> tirx.Stmt:
+        raise NotImplementedError("a CPU has no tensor cores")
 
     @staticmethod
     def _before(value: TExpr, place: Place) -> TExpr:

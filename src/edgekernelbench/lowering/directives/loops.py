@@ -12,10 +12,12 @@ from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.dots import check_dot
+from edgekernelbench.lowering.directives.fragments import check_fragments
 from edgekernelbench.lowering.directives.scatters import resolve_landing
 from edgekernelbench.lowering.directives.threads import ThreadChecker
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.dots.product import WIDTH
+from edgekernelbench.lowering.gpu.fragments import with_lanes
 from edgekernelbench.lowering.nest import LoopKind
 from edgekernelbench.lowering.options import DEFAULT_UNROLLED, MAX_UNROLLED
 from edgekernelbench.lowering.plan import (
@@ -30,6 +32,11 @@ from edgekernelbench.lowering.plan import (
 )
 from edgekernelbench.targets.model import Gpu
 
+_KINDS: dict[surface.Annotation | None, LoopKind] = {
+    None: "serial", "parallel": "parallel", "block": "block", "thread": "thread", "warp": "thread",
+    "vectorize": "vectorize", "unroll": "unroll", "dot4": "serial", "mma": "serial",
+}  # fmt: skip
+"""How the loops of pieces run; a `scatter` is none."""
 MAX_PIECES = 32
 MAX_CHUNKS = 256
 MAX_PARTIALS = 1 << 26  # elements
@@ -76,9 +83,12 @@ class LoopsResolver:
         self._vectorize(line, pieces, extents)
         if complete:
             check_dot(self.stage, line, pieces, self.report)
+            if self.gpu is not None:
+                check_fragments(self.stage, line, pieces, self.placed, self.gpu, self.report)
         self._unroll(line, pieces, extents)
         if len(self.report.items) != before:
             return None
+        pieces = with_lanes(pieces)
         return Nest(pieces) if landing is None else Nest(pieces, *landing)
 
     # ---------------------------------------------------------- axes and steps
@@ -153,10 +163,8 @@ class LoopsResolver:
         trivial = self._trivial_outside(line, axes, steps)
         for k, (piece, axis, step) in enumerate(zip(line.pieces, axes, steps, strict=True)):
             note = "parallel" if k in trivial else piece.annotation
-            assert note != "scatter"
-            dot = note == "dot4"
-            kind: LoopKind = "serial" if note is None or note == "dot4" else note
-            parts.append(Part(axis, step, kind, axis in reductions, piece.label, dot))
+            marks = note == "dot4", note == "mma"
+            parts.append(Part(axis, step, _KINDS[note], axis in reductions, piece.label, *marks))
         return name_pieces(parts)
 
     def _trivial_outside(

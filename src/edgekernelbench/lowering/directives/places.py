@@ -9,6 +9,7 @@ from edgekernelbench.ir.core import Loop
 from edgekernelbench.ir.diagnostics import Report, Span
 from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.sequence import late_reads
 from edgekernelbench.lowering.emit.order import Circular, body_order
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.graph import Graph
@@ -168,6 +169,8 @@ class PlaceChecker:
             self._related(tree, name)
         if not self.report.has_errors:
             self._order(tree)
+        if not self.report.has_errors:
+            self._sequence(tree)
 
     def _related(self, tree: Tree, name: str) -> None:
         place = self.plan.attach[name]
@@ -250,6 +253,17 @@ class PlaceChecker:
                 )
             note = nest_note(self.plan.stages[place.target])
             self.report.error(rules.READERS, message, self.spans[name], help, [note])
+
+    def _sequence(self, tree: Tree) -> None:
+        for late in late_reads(tree):
+            spans = [self.spans[n] for n in (late.reader, late.source) if n in self.spans]
+            message = f"`{late.reader}` reads `{late.source}`, which is computed after it there"
+            help = [
+                f"place `{late.reader}` where `{late.source}` is complete: outside of the loops "
+                f"of what `{late.source}` reads",
+                f"or leave `{late.reader}` or `{late.source}` unplaced",
+            ]
+            self.report.error(rules.CIRCULAR, message, spans[0] if spans else None, help)
 
     def _order(self, tree: Tree) -> None:
         bodies = [self.plan.graph.program.body]

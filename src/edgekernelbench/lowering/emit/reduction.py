@@ -31,6 +31,7 @@ from edgekernelbench.lowering.emit.widen import widened
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.gpu.merging import Merging
 from edgekernelbench.lowering.gpu.team import Team, iterations
+from edgekernelbench.lowering.gpu.tensor_cores import TensorCores, on_tensor_cores
 from edgekernelbench.lowering.nest import Alloc, Stmt, Store
 from edgekernelbench.lowering.plan import Piece, StagePlan, extents_of, own_axes
 
@@ -318,6 +319,10 @@ class ReductionEmitter:
             walker = self._walker(plan.pieces[first:], dots.single, tile)
             walker.vector = dots.vector
             return walker.walk(0, box)
+        if on_tensor_cores(self.ctx, plan):
+            cores = TensorCores(self.ctx, plan, updater.target)
+            leaf = lambda b, _: self._by_team(lambda: cores.emit(b))  # noqa: E731
+            return self._walker(plan.pieces[first : plan.first_fragment], leaf, tile).walk(0, box)
         walker = self._walker(plan.pieces[first:], updater.update, tile)
         return walker.walk(0, box)
 

@@ -20,6 +20,8 @@ from edgekernelbench.lowering.nest import (
     For,
     If,
     LetValue,
+    Matrices,
+    Packed,
     Region,
     Seq,
     Stmt,
@@ -207,5 +209,9 @@ def _exprs(statement: Stmt) -> Iterator[Expr]:
             yield statement.value
         case If():
             yield statement.cond
+        case Matrices():
+            yield statement.source
+        case Packed():
+            yield from statement.elements
         case _:
             return

@@ -8,7 +8,7 @@ is stored behind that work, into the other half of the buffer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from edgekernelbench.ir import core
@@ -17,13 +17,15 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.boxes import Box
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.slots import flat_index
-from edgekernelbench.lowering.expr.linear import int_const, linear
+from edgekernelbench.lowering.expr.linear import divisible, int_const, linear
 from edgekernelbench.lowering.expr.rewrite import substitute
 from edgekernelbench.lowering.gpu.device import device_of, strided, under
+from edgekernelbench.lowering.gpu.side_by_side import VECTOR_BYTES
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import StagePlan, own_axes
 
-VECTOR_BYTES = 16
+TURNED_RUN = 2
+"""Vectors along a row that neighbours fetch before the next row, where the copy is turned."""
 
 
 def is_spread(plan: StagePlan) -> bool:
@@ -37,18 +39,28 @@ class Fetch:
 
     Attributes:
         lanes: elements that a thread moves at once.
+        turned: these lie apart in the copy.
     """
 
     ctx: Context
     plan: StagePlan
     box: Box
     lanes: int = 1
+    turned: bool = False
 
     @classmethod
     def of(cls, ctx: Context, plan: StagePlan, box: Box) -> Fetch:
         lanes = VECTOR_BYTES // plan.stage.tensor.dtype.bytes
         fetch = cls(ctx, plan, box, lanes)
-        return fetch if lanes > 1 and fetch._aligned() else cls(ctx, plan, box)
+        if lanes == 1 or not fetch._aligned():
+            return cls(ctx, plan, box)
+        return replace(fetch, turned=fetch._stride(fetch._copied) != 1)
+
+    @property
+    def _copied(self) -> core.Load:
+        """An element of the copy, by the axes of its stage."""
+        stage = self.plan.stage
+        return core.Load(stage.tensor, tuple(core.VarRef(v) for v in stage.lhs))
 
     @property
     def _axes(self) -> tuple[Var, ...]:
@@ -85,10 +97,10 @@ class Fetch:
     def _spread(self, leaf: Callable[[_At], list[Stmt]]) -> list[Stmt]:
         sizes = [self.box[axis].extent for axis in self._axes]
         sizes[-1:] = [sizes[-1] // self.lanes] if sizes else []
+        names = [axis.name for axis in self._axes]
 
         def one(number: Expr) -> list[Stmt]:
-            names = [axis.name for axis in self._axes]
-            lets, indices = self.ctx.unfused(number, names, sizes)
+            lets, indices = self._in_turn(number, names, sizes)
             lane = self.ctx.loop_var("lane", 0, self.lanes - 1)
             point: dict[Var, Expr] = {}
             for axis, index in zip(self._axes, indices, strict=True):
@@ -103,6 +115,24 @@ class Fetch:
             return [*lets, *body]
 
         return strided(self.ctx, self.count, one, unrolled=True)
+
+    def _in_turn(
+        self, number: Expr, names: list[str], sizes: list[int]
+    ) -> tuple[list[Stmt], list[Expr]]:
+        """What thread by thread is copied, by index.
+
+        Neighbours take neighbours along the last axis. Where these lie apart in the copy, only two
+        of them: 32 bytes of memory, and then the next row, which is beside the first in the copy.
+        """
+        if not self.turned or sizes[-1] % TURNED_RUN or len(sizes) < 2:
+            return self.ctx.unfused(number, names, sizes)
+        outer, run = sizes[-1] // TURNED_RUN, TURNED_RUN
+        lets, indices = self.ctx.unfused(
+            number, [names[-1], *names[:-1], names[-1]], [outer, *sizes[:-1], run]
+        )
+        first = core.Binary("mul", indices[0], int_const(run), DType.S32)
+        last = self.ctx.simple(core.Binary("add", first, indices[-1], DType.S32))
+        return lets, [*indices[1:-1], last]
 
     def _with(self, at: _At, use: Callable[[Expr], list[Stmt]]) -> list[Stmt]:
         assert self.plan.value is not None
@@ -125,14 +155,13 @@ class Fetch:
         the tensor and, unless they are apart there, in the copy."""
         value = self.plan.value
         axes = self._axes
-        if not isinstance(value, core.Load) or value.dtype is not self.plan.stage.tensor.dtype:
+        if not isinstance(value, core.Load):
             return False
         if not axes or self.box[axes[-1]].extent % self.lanes:
             return False
-        if value.tensor.dtype is not value.dtype:
+        if value.tensor.dtype is not self.plan.stage.tensor.dtype:
             return False
-        copy = core.Load(self.plan.stage.tensor, tuple(core.VarRef(v) for v in self.plan.stage.lhs))
-        source, there = self._stride(value), self._stride(copy)
+        source, there = self._stride(value), self._stride(self._copied)
         return source == 1 and there is not None
 
     def _stride(self, load: core.Load) -> int | None:
@@ -156,20 +185,6 @@ class _At:
 
     point: dict[Var, Expr]
     lane: Expr
-
-
-def divisible(expr: Expr, n: int) -> bool:
-    """Whether an index is known to be a multiple of ``n``."""
-    form = linear(expr)
-    if form.const % n:
-        return False
-    return all(factor % n == 0 or _multiple(atom, n) for atom, factor in form.terms.items())
-
-
-def _multiple(atom: Expr, n: int) -> bool:
-    if isinstance(atom, core.Binary) and atom.op in ("min", "max"):
-        return divisible(atom.left, n) and divisible(atom.right, n)
-    return False
 
 
 @dataclass(slots=True)

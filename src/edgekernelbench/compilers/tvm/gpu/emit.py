@@ -7,6 +7,7 @@ from tvm import ir, tirx
 from edgekernelbench.compilers.tvm.contraction import FenceSet, find_fences
 from edgekernelbench.compilers.tvm.emit import FunctionEmitter
 from edgekernelbench.compilers.tvm.expressions import Place
+from edgekernelbench.compilers.tvm.gpu import tensor_cores
 from edgekernelbench.compilers.tvm.gpu.functions import dialect
 from edgekernelbench.compilers.tvm.scalars import TExpr
 from edgekernelbench.lowering import nest
@@ -41,6 +42,11 @@ class DeviceEmitter(FunctionEmitter):
             return tirx.Evaluate(tirx.call_extern("void", "barrier", fences))
         scope = ir.StringImm("shared")
         return tirx.Evaluate(tirx.call_intrin("void", "tirx.tvm_storage_sync", scope))
+
+    def _fragments(
+        self, statement: nest.Matrices | nest.Packed | nest.Mma, place: Place
+    ) -> tirx.Stmt:
+        return tensor_cores.statement(statement, self._scope, place)
 
     def _prefetch(self, fetch: nest.Prefetch, place: Place) -> None:
         """Threads that wait for memory are changed for others: there is nothing to hint at."""
