@@ -36,8 +36,10 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
     (folder / nvcc.SOURCE).write_text(code.source)
     toolkit = _toolkit(target, target.gpu.arch)
     if toolkit is None:
-        found = _over_limits(code, target, ())
-        return DeviceBuild(None, found) if found else DeviceBuild(code, library=nvcc.SOURCE)
+        known = code.bills()
+        if found := _over_limits(code, target, known):
+            return DeviceBuild(None, found)
+        return DeviceBuild(code, library=nvcc.SOURCE, kernels=known)
     try:
         bills = nvcc.compile_source(folder, target.gpu.arch, toolkit)
     except nvcc.CompilerRefused as error:
@@ -75,8 +77,8 @@ def _launch(call: Call, target: Target, gpu: Gpu, static: int) -> Iterable[Diagn
         yield over_limit(
             WORK_GROUP, f"blocks of {shape(call.group_size)} threads in {call.kernel}; {limits}"
         )
-    asks = device is not None and call.shared_bytes > 0
-    most = device.shared_optin_bytes if device is not None and asks else gpu.shared_bytes
+    asks = call.shared_bytes > 0
+    most = gpu.shared_optin_bytes if asks and gpu.shared_optin_bytes else gpu.shared_bytes
     if static + call.shared_bytes > most:
         taken = f"{static + call.shared_bytes} bytes of shared memory in {call.kernel}"
         yield over_limit(WORK_GROUP, f"{taken}; a block has {most}")
