@@ -22,6 +22,7 @@ typedef Two<int> int2;
 typedef Two<unsigned> uint2;
 typedef Two<float> float2;
 struct uint1 { unsigned x; };
+typedef Two<half> half2;
 template <typename T> struct Four { T x, y, z, w; };
 typedef Four<int> int4;
 typedef Four<unsigned> uint4;

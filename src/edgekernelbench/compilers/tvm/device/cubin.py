@@ -39,7 +39,7 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
         UsageError: the target has a device, and no nvcc for it.
     """
     assert target.gpu is not None and target.gpu.arch is not None
-    code = replace(code, source=_resident(code, target.gpu))
+    code = replace(code, source=resident(code, target.gpu))
     (folder / nvcc.SOURCE).write_text(code.source)
     toolkit = _toolkit(target, target.gpu.arch)
     if toolkit is None:
@@ -54,7 +54,7 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
     return DeviceBuild(code, library=nvcc.CUBIN, kernels=bills)
 
 
-def _resident(code: DeviceCode, gpu: Gpu) -> str:
+def resident(code: DeviceCode, gpu: Gpu) -> str:
     """The source with what the assembler must know of small grids: how many blocks a
     multiprocessor gets at all. Else it spills registers to make room for blocks that never come.
     """
