@@ -58,7 +58,6 @@ class Nest:
 CACHED = "cache A, B in S.k0 prefetch A, B in S.k0 ahead 1"
 TURNED_A = "layout A.cache [m, k] -> [k, m]"
 TURNED = f"{CACHED} {TURNED_A} layout B.cache [n, k] -> [k, n]"
-PACKED = f"layout B [n, k] -> [k, n] {CACHED} {TURNED_A}"
 
 
 def plain(m: int, n: int, k: int, rows: int, columns: int) -> str:
@@ -87,6 +86,14 @@ def quartered(m: int, n: int, k: int) -> str:
     )
 
 
+def halves(m: int, n: int, k: int, rows: int) -> str:
+    """A thread has two tiles of 4 columns, half a block apart; a warp reads few rows."""
+    return (
+        f"block m by {m}, block n by {n}, k by {k}, k, unroll n by {n // 2}, "
+        f"thread m by {rows}, thread n by 4, unroll m, unroll n"
+    )
+
+
 def cores(m: int, n: int, k: int, rows: int, columns: int) -> str:
     """Tensor cores; a warp has ``rows`` x ``columns``."""
     warps = (f"warp m by {rows}, " if rows < m else "") + (
@@ -97,34 +104,34 @@ def cores(m: int, n: int, k: int, rows: int, columns: int) -> str:
 
 def nests() -> Iterator[Nest]:
     nt, nn, half_nt, half_nn = "matmul_nt__01", "matmul_nn__01", "matmul_nt__02", "matmul_nn__04"
-    eights = [(64, 64, 8), (64, 64, 16), (64, 128, 16), (128, 64, 16), (64, 128, 8), (128, 64, 8)]
-    for tile in eights:
-        yield Nest(nt, f"{tile} 8x4, warps 4x8", in_warps(*tile, 8, 4, (4, 8)), TURNED)
-    for tile in ((64, 64, 32), (128, 64, 32), (128, 64, 16), (64, 128, 16)):
-        yield Nest(half_nt, f"{tile} warps 32x32", cores(*tile, 32, 32), CACHED)
-    for tile in ((64, 64, 8), (64, 128, 16)):
-        yield Nest(nt, f"{tile} 8x4", plain(*tile, 8, 4), TURNED)
-        yield Nest(nt, f"{tile} 8x4, packed", plain(*tile, 8, 4), PACKED)
-        yield Nest(nt, f"{tile} 8x4, warps 4x8, packed", in_warps(*tile, 8, 4, (4, 8)), PACKED)
+    row = f"{CACHED} {TURNED_A}"
+    best = (64, 128, 16)
+    yield Nest(nt, f"{best} 8x4", plain(*best, 8, 4), TURNED)
+    yield Nest(nn, f"{best} 8x4", plain(*best, 8, 4), row)
+    yield Nest(half_nt, "(64, 64, 64) warps 32x32", cores(64, 64, 64, 32, 32), CACHED)
+    yield Nest(half_nn, "(64, 64, 64) warps 32x32", cores(64, 64, 64, 32, 32), CACHED)
+    for tile in ((64, 128, 16), (64, 128, 8)):
+        yield Nest(nt, f"{tile} 16x4", plain(*tile, 16, 4), TURNED)
+        yield Nest(nn, f"{tile} 16x4", plain(*tile, 16, 4), row)
+        yield Nest(nt, f"{tile} 8x4 and 8x4", halves(*tile, 8), TURNED)
+    for tile in ((32, 256, 16), (32, 256, 8)):
+        yield Nest(nt, f"{tile} 8x4 and 8x4", halves(*tile, 8), TURNED)
+    yield Nest(nt, "(64, 128, 8) 8x4", plain(64, 128, 8, 8, 4), TURNED)
+    yield Nest(nn, "(64, 128, 8) 8x4", plain(64, 128, 8, 8, 4), row)
+    yield Nest(nt, "(128, 64, 16) 8x4", plain(128, 64, 16, 8, 4), TURNED)
+    yield Nest(nt, "(64, 128, 16) 4x4", plain(*best, 4, 4), TURNED)
+    yield Nest(nn, "(64, 128, 16) 4x4", plain(*best, 4, 4), row)
+    yield Nest(nt, "(64, 64, 16) 8x4", plain(64, 64, 16, 8, 4), TURNED)
+    yield Nest(nn, "(64, 64, 8) 8x4", plain(64, 64, 8, 8, 4), row)
+    yield Nest(nt, "(64, 64, 8) 8x4, warps 4x8", in_warps(64, 64, 8, 8, 4, (4, 8)), TURNED)
     yield Nest(nt, "(128, 64, 16) 8x8 quartered", quartered(128, 64, 16), TURNED)
-    yield Nest(nt, "(128, 64, 8) 8x8 quartered", quartered(128, 64, 8), TURNED)
-    yield Nest(nt, "(64, 64, 16) 8x8 quartered", quartered(64, 64, 16), TURNED)
-    for tile in ((64, 128, 16), (128, 64, 16)):
-        yield Nest(nt, f"{tile} 8x8, warps 4x8", in_warps(*tile, 8, 8, (4, 8)), TURNED)
-    for tile in ((64, 64, 16), (64, 64, 8)):
-        yield Nest(nt, f"{tile} 4x4, warps 4x8", in_warps(*tile, 4, 4, (4, 8)), TURNED)
-    yield Nest(nt, "(64, 64, 16) 4x8, warps 8x4", in_warps(64, 64, 16, 4, 8, (8, 4)), TURNED)
-    for tile in ((64, 64, 64), (64, 128, 32)):
-        yield Nest(half_nt, f"{tile} warps 32x32", cores(*tile, 32, 32), CACHED)
-    yield Nest(half_nt, "(128, 64, 32) warps 64x32", cores(128, 64, 32, 64, 32), CACHED)
-    yield Nest(half_nt, "(128, 128, 32) warps 64x32", cores(128, 128, 32, 64, 32), CACHED)
-    yield Nest(half_nt, "(64, 64, 64) warps 16x32", cores(64, 64, 64, 16, 32), CACHED)
-    yield Nest(half_nt, "(64, 64, 64) warps 32x16", cores(64, 64, 64, 32, 16), CACHED)
-    for tile in ((64, 64, 8), (64, 64, 16), (64, 128, 16)):
-        memory = f"{CACHED} {TURNED_A}"
-        yield Nest(nn, f"{tile} 8x4, warps 4x8", in_warps(*tile, 8, 4, (4, 8)), memory)
-    for tile in ((64, 64, 64), (128, 64, 32)):
-        yield Nest(half_nn, f"{tile} warps 32x32", cores(*tile, 32, 32), CACHED)
+    yield Nest(half_nt, "(64, 64, 128) once", cores(64, 64, 128, 32, 32), "cache A, B in S.k0")
+    yield Nest(half_nt, "(128, 64, 64) once", cores(128, 64, 64, 32, 32), "cache A, B in S.k0")
+    yield Nest(half_nt, "(64, 32, 64) warps 32x16", cores(64, 32, 64, 32, 16), CACHED)
+    yield Nest(half_nt, "(64, 32, 64) warps 16x32", cores(64, 32, 64, 16, 32), CACHED)
+    yield Nest(half_nt, "(64, 32, 128) once", cores(64, 32, 128, 32, 16), "cache A, B in S.k0")
+    yield Nest(half_nt, "(32, 64, 64) warps 32x16", cores(32, 64, 64, 32, 16), CACHED)
+    yield Nest(half_nn, "(32, 64, 64) warps 16x32", cores(32, 64, 64, 16, 32), CACHED)
 
 
 def measure(options: argparse.Namespace, rows: list[Row]) -> None:

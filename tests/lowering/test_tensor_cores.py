@@ -13,7 +13,7 @@ from edgekernelbench.lowering import nest
 from edgekernelbench.targets.gpus import cuda_target, opencl_target
 
 from .run_cuda import cuda_source, emulated
-from .support import compare, draw_inputs, load_text, must_lower
+from .support import DATA, compare, draw_inputs, load_text, must_lower
 from .test_device import pocl
 from .test_gpu_layers import of_kind, refused, right, shapes
 
@@ -142,6 +142,10 @@ def test_a_convolution_gathers_its_rows(tmp_path: Path) -> None:
     text = CONV.replace("t[p: ", "t: f16[p: ", 1)
     module = check(text, tmp_path)
     assert len(of_kind(module, nest.Matrices)) == 2
+
+
+def test_the_example(tmp_path: Path) -> None:
+    check((DATA / "examples-gpu" / "tensor_cores.ekir").read_text(encoding="utf-8"), tmp_path)
 
 
 # ------------------------------------------------------------------ targets

@@ -100,6 +100,12 @@ class _Counter:
                 self._indices(indices, times)
             case nest.Dot():
                 self._dot(statement, times)
+            case nest.Atomic(tensor=tensor, indices=indices, value=value):
+                self._expr(value, times)
+                self._indices(indices, times)
+                self.facts.flops += times
+                self._traffic(tensor).read += times * tensor.dtype.bytes
+                self._traffic(tensor).written += times * tensor.dtype.bytes
             case nest.Matrices(source=source):
                 self._indices(source.indices, times)
                 self._traffic(source.tensor).read += times * 16

@@ -29,6 +29,7 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.dots.instructions import Instruction
 from edgekernelbench.lowering.options import Options
 
+AtomicOp = Literal["sum", "min", "max"]
 LoopKind = Literal["serial", "parallel", "unroll", "vectorize", "block", "thread"]
 
 
@@ -129,6 +130,21 @@ class Prefetch:
 class Barrier:
     """All threads of a block wait here for each other, and then see what the others have written
     to shared and global buffers. All of them come here equally often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """``tensor[indices] = op(tensor[indices], value)`` in one step, whatever others do there.
+
+    Attributes:
+        tensor: of s32 or u32, global.
+        value: of the same dtype.
+    """
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    op: AtomicOp
+    value: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +250,19 @@ class Mma:
 
 
 Stmt = (
-    For | Store | LetValue | If | Seq | Alloc | Prefetch | Dot | Barrier | Matrices | Packed | Mma
+    For
+    | Store
+    | LetValue
+    | If
+    | Seq
+    | Alloc
+    | Prefetch
+    | Dot
+    | Barrier
+    | Atomic
+    | Matrices
+    | Packed
+    | Mma
 )
 
 
@@ -302,6 +330,8 @@ def expressions(statement: Stmt) -> tuple[Expr, ...]:
             return (cond,)
         case Dot(indices=indices, a=a, b=b):
             return (*indices, *a.indices, *b.indices)
+        case Atomic(indices=indices, value=value):
+            return (*indices, value)
         case Matrices(source=source):
             return (source,)
         case Packed(elements=elements):

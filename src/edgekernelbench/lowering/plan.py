@@ -80,6 +80,7 @@ class Scatter:
         test: the comparison, which landing settles.
         where: the rest of the condition, None when there is none.
         depth: the number of loops outside the point where elements land.
+        atomic: elements land from many threads at once, each in one step.
     """
 
     axis: Var
@@ -87,6 +88,7 @@ class Scatter:
     test: Expr
     where: Expr | None = None
     depth: int = 0
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +99,14 @@ class Nest:
         lands: the axis that has no loop, because elements land along it.
         depth: how many loops are outside the point where they do.
         cooperative: the threads of a block, however many, share the terms of each result.
+        atomic: elements land from many threads at once.
     """
 
     pieces: tuple[Piece, ...]
     lands: Var | None = None
     depth: int = 0
     cooperative: bool = False
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,8 @@ class StagePlan:
     def split(self) -> Piece | None:
         """The parallel loop over chunks of a reduction axis, if there is one."""
         kinds = ("parallel", "block")
+        if self.scatter is not None and self.scatter.atomic:
+            return None
         return next((p for p in self.pieces if p.reduction and p.kind in kinds), None)
 
     @property

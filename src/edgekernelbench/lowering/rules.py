@@ -71,6 +71,12 @@ SCATTER = Rule(
     "data (`data == v`), inside the loops that decide where an element lands",
 )
 
+ATOMIC = Rule(
+    "E461",
+    "on a GPU, what lands by `scatter` is an integer sum, minimum or maximum, which is the same in "
+    "every order; loops of blocks and threads stand in front of `scatter`",
+)
+
 # ---- dot products
 DOT = Rule(
     "E432",

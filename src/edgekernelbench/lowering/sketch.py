@@ -82,6 +82,8 @@ class _Lines:
                 count = "" if statement.count == 4 else f", {statement.count} of 4"
                 how = f"{statement.instruction.name} x {statement.lanes}{count}"
                 return f"dot {self._element(tensor, indices)} += {a} . {b}  ({how})"
+            case nest.Atomic(tensor=tensor, indices=indices, op=op, value=value):
+                return f"atomic {op} {self._element(tensor, indices)}, {self.show(value)}"
             case nest.Matrices(registers=registers, first=first, source=source):
                 how = ", transposed" if statement.transposed else ""
                 place = f"{registers.name}[{first}..{first + 3}]"

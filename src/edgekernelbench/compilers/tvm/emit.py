@@ -84,6 +84,8 @@ class FunctionEmitter:
                 place.out.append(self._barrier())
             case nest.Dot():
                 place.out.append(dots.dot(statement, self._scope, place))
+            case nest.Atomic():
+                place.out.append(self._atomic(statement, place))
             case nest.Matrices() | nest.Packed() | nest.Mma():
                 place.out.append(self._fragments(statement, place))
             case nest.Alloc(tensor=tensor, scope=scope):
@@ -91,6 +93,9 @@ class FunctionEmitter:
 
     def _barrier(self) -> tirx.Stmt:
         raise NotImplementedError("a CPU has no blocks of threads")
+
+    def _atomic(self, statement: nest.Atomic, place: Place) -> tirx.Stmt:
+        raise NotImplementedError("on a CPU, threads share no elements")
 
     def _fragments(
         self, statement: nest.Matrices | nest.Packed | nest.Mma, place: Place

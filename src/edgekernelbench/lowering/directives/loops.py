@@ -13,7 +13,7 @@ from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.dots import check_dot
 from edgekernelbench.lowering.directives.fragments import check_fragments
-from edgekernelbench.lowering.directives.scatters import resolve_landing
+from edgekernelbench.lowering.directives.scatters import check_atomic, resolve_landing
 from edgekernelbench.lowering.directives.threads import ThreadChecker
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.dots.product import WIDTH
@@ -51,6 +51,7 @@ class LoopsResolver:
         hoisted: stages that the reductions inside this one became.
         unroll_limit: copies of the body that unrolled loops may make.
         gpu: of the target, None on a CPU.
+        atomic: elements land from many threads at once: loops need no results of their own.
     """
 
     stage: Stage
@@ -60,6 +61,7 @@ class LoopsResolver:
     hoisted: tuple[str, ...] = ()
     unroll_limit: int = DEFAULT_UNROLLED
     gpu: Gpu | None = None
+    atomic: bool = False
 
     def resolve(self, line: surface.LoopsLine) -> Nest | None:
         """The nest, None after diagnostics."""
@@ -74,6 +76,9 @@ class LoopsResolver:
         complete = self._last_pieces(line, axes, extents)
         steps = self._steps(line, axes, extents)
         landing = resolve_landing(self.stage, line, axes, self.placed, self.report)
+        if landing is not None and self.gpu is not None:
+            self.atomic = True
+            check_atomic(self.stage, line, landing[1], self.report)
         loops = [k for k, piece in enumerate(line.pieces) if piece.annotation != "scatter"]
         line = replace(line, pieces=tuple(line.pieces[k] for k in loops))
         pieces = self._pieces(line, [axes[k] for k in loops], [steps[k] for k in loops])
@@ -89,7 +94,9 @@ class LoopsResolver:
         if len(self.report.items) != before:
             return None
         pieces = with_lanes(pieces)
-        return Nest(pieces) if landing is None else Nest(pieces, *landing)
+        if landing is None:
+            return Nest(pieces)
+        return Nest(pieces, *landing, atomic=self.atomic)
 
     # ---------------------------------------------------------- axes and steps
     def _axes(self, line: surface.LoopsLine, extents: Mapping[Var, int]) -> list[Var] | None:
@@ -228,6 +235,8 @@ class LoopsResolver:
         """A parallel reduction axis has a partial result of the whole stage for each chunk."""
         count, results = chunk_count(piece, extent), prod(own_axes(self.stage).values())
         most = min(MAX_CHUNKS, MAX_PARTIALS // results)
+        if self.atomic:
+            return
         lacks_a_piece = piece.last and written.step is not None  # which has been said
         if count <= max(1, most) or lacks_a_piece:
             return

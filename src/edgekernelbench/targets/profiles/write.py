@@ -92,7 +92,9 @@ def _shape(target: Target) -> dict[str, Any]:
 
 def _limits(target: Target) -> dict[str, Any]:
     gpu = target.gpu
-    of_gpu: dict[str, int | None] = {} if gpu is None else {"threads": gpu.max_threads, "shared": gpu.shared_bytes}
+    of_gpu: dict[str, int | None] = (
+        {} if gpu is None else {"threads": gpu.max_threads, "shared": gpu.shared_bytes}
+    )
     if gpu is not None and target.backend == "cuda":
         of_gpu["shared_optin"] = gpu.shared_optin_bytes
     return _said({"memory": target.memory_bytes, "buffer": target.buffer_bytes, **of_gpu})

@@ -16,7 +16,7 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir.expr import TensorLoad
 
-from edgekernelbench.compilers.tvm.gpu import tensor_cores
+from edgekernelbench.compilers.tvm.gpu.definitions import with_definitions
 from edgekernelbench.compilers.tvm.scalars import dtype_name
 from edgekernelbench.targets.model import Target
 
@@ -193,7 +193,7 @@ def source_text(made: Any, names: tuple[str, ...]) -> str:
     missing = [name for name in names if not re.search(rf"\b{name}\(", source)]
     if missing or not names:
         raise ValueError(f"no source of kernels {', '.join(missing) or '(there are none)'}")
-    return tensor_cores.with_definitions(source)
+    return with_definitions(source)
 
 
 def kernel_names(lowered: ir.IRModule) -> tuple[str, ...]:
