@@ -208,3 +208,15 @@ def test_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {row.name: row.scored for row in found.baselines}
     assert names["tvm-tuned"] and not names["tvm-raw"]
     assert all(row.summary.endswith(".") for row in found.baselines)
+
+
+def test_the_pack_for_gpus_that_ships() -> None:
+    (file,) = (path for path in packs.pack_files() if path.name == "cuda-sm90.jsonl")
+    lines = packs.read_pack(file)
+    found = [line for line in lines if line.trace is not None]
+    assert all(isinstance(line, GpuSchedule) and line.arch == "sm_90" for line in lines)
+    assert all(line.checked for line in found) and len(found) > 150
+    book = Book(lines, cuda_target("sm_90"))
+    for line in found:
+        chosen = book.find(line.function)
+        assert chosen is not None and not chosen.transferred
