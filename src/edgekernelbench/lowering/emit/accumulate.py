@@ -303,7 +303,7 @@ def _test(op: core.CompareOp, a: Expr, b: Expr) -> Expr:
 
 
 def _first_or_better(op: str, new: Expr, old: Expr, old_at: Expr) -> Expr:
-    """Whether a later element takes over: the first does, then a better one, a number from a NaN."""
+    """Whether a later element takes over: the first does, a better one, a number from a NaN."""
     better = _test("gt" if op == "argmax" else "lt", new, old)
     first = _test("lt", old_at, int_const(0))
     if not new.dtype.is_float:
