@@ -171,6 +171,16 @@ class StagePlan:
         return min(next(inner, none), self.first_shared, self._first_sharing)
 
     @property
+    def in_order(self) -> bool:
+        """Whether every partial result takes its terms in the order of their positions: row-major
+        over the axes of the reduction, however each of them is cut."""
+        if self.reduce is None:
+            return True
+        ranks = {axis.var: k for k, axis in enumerate(self.reduce.axes)}
+        seen = [ranks[p.axis] for p in self.pieces[self.first_reduction :] if p.reduction]
+        return seen == sorted(seen)
+
+    @property
     def _first_sharing(self) -> int:
         """Number of the first loop of threads that add up terms of one result together: the block
         brings their results together, not one of them."""

@@ -32,7 +32,7 @@ COPIES = Rule(
 
 # ---- schedule: place and inline
 NO_TARGET = Rule("E420", "`place A in S.loop` names a loop of another stage of the same loop body")
-CIRCULAR = Rule("E421", "placements form no circle, and what is placed runs after what it reads")
+CIRCULAR = Rule("E421", "placements form no circle, and every stage runs after what it reads")
 UNRELATED = Rule("E422", "a placed stage feeds the stage it is placed in, or reads it")
 READERS = Rule("E423", "everything that reads a placed producer is inside the loop")
 INSIDE_REDUCTION = Rule("E424", "what reads a reduction is placed outside its reduction loops")

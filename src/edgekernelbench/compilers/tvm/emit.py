@@ -11,6 +11,7 @@ from edgekernelbench.compilers.tvm.contraction import FenceSet, accumulation, fi
 from edgekernelbench.compilers.tvm.dialect import LLVM, Dialect
 from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place, Scope
 from edgekernelbench.compilers.tvm.scalars import TExpr
+from edgekernelbench.compilers.tvm.unread import without_unread
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import nest
@@ -215,7 +216,8 @@ def _sequence(statements: list[tirx.Stmt]) -> tirx.Stmt:
 
 def emit_module(module: nest.Module) -> ir.IRModule:
     """TIR module with the functions ``main`` and, when something is packed, ``prepack``."""
-    functions = (module.main, *(() if module.prepack is None else (module.prepack,)))
+    written = (module.main, *(() if module.prepack is None else (module.prepack,)))
+    functions = tuple(without_unread(function) for function in written)
     fences = find_fences(functions)
     names = ("main", "prepack")
     return ir.IRModule(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from edgekernelbench.ir.core import Expr
 from edgekernelbench.lowering.emit.tree import Tree
+from edgekernelbench.lowering.expr.rewrite import loads
+from edgekernelbench.lowering.plan import Plan, StagePlan
 
 Moment = tuple[tuple[int, int], ...]
 """When a stage runs in an iteration of its outermost nest: earlier moments compare as smaller."""
@@ -16,23 +19,58 @@ _OWN = (0, 0)
 _LOOPS = 1 << 10
 
 
+_HEAD = -1
+"""Before all that is placed in a loop: when its range is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A stage that runs before one that it reads."""
+    """A stage that runs before one that it reads.
+
+    ``loop``: it is in front of this loop that the stage reads the other one, for the range of the
+    loop or for what its sum starts from; None where its own statement does.
+    """
 
     reader: str
     source: str
+    loop: str | None = None
 
 
-def late_reads(tree: Tree) -> Iterator[Late]:
+def late_reads(plan: Plan, tree: Tree) -> Iterator[Late]:
     """Pairs of stages of one nest of which the first reads the second before it is complete."""
     for reader in tree.homes:
-        first = min(_moments(tree, reader))
+        moments = _moments(tree, reader)
+        nest = plan.stages[reader]
+        done: set[str] = set()
         for source in tree.graph.producers(reader):
-            if tree.root(_leader(tree, source)) != tree.root(_leader(tree, reader)):
-                continue
-            if source != reader and max(_moments(tree, source)) > first:
+            if _is_late(tree, source, reader, min(moments)):
+                done.add(source)
                 yield Late(reader, source)
+        for depth, expr in _heads(nest):
+            first = min((*moment[:-1], (depth - _LOOPS, _HEAD)) for moment in moments)
+            read = {load.tensor.name for load in loads(expr)} - done
+            for source in tree.graph.producers(reader):
+                if source in read and _is_late(tree, source, reader, first):
+                    done.add(source)
+                    yield Late(reader, source, nest.pieces[depth].name)
+
+
+def _is_late(tree: Tree, source: str, reader: str, first: Moment) -> bool:
+    if tree.root(_leader(tree, source)) != tree.root(_leader(tree, reader)):
+        return False
+    return source != reader and max(_moments(tree, source)) > first
+
+
+def _heads(plan: StagePlan) -> Iterator[tuple[int, Expr]]:
+    """What a reduction reads in front of its loops: (number of the loop, expression)."""
+    if plan.reduce is None:
+        return
+    if plan.reduce.start is not None:
+        yield plan.first_reduction, plan.reduce.start
+    for axis in plan.reduce.axes:
+        depth = next((k for k, piece in enumerate(plan.pieces) if piece.axis == axis.var), None)
+        if depth is not None:
+            yield from ((depth, axis.lo), (depth, axis.hi))
 
 
 def _leader(tree: Tree, name: str) -> str:

@@ -133,7 +133,8 @@ class ReductionEmitter:
         tile = self._tile(full, out)
         plain = (reduce.items, reduce.where)
         eager = ((plan.eager_body, *plan.eager_more), plan.eager_where)
-        updater = Updater(self.ctx, reduce, plain, eager, tile, self._address(tile))
+        address = self._address(tile)
+        updater = Updater(self.ctx, reduce, plain, eager, tile, address, plan.in_order)
         out += self._each(tile, box, lambda b: self._start(updater, tile, b))
         out += self._updates(full, updater, tile)
         if tile is not None:
