@@ -211,7 +211,8 @@ def test_a_scatter_that_is_too_large_to_search_on_pocl(pocl) -> None:
     inside = (inputs["i"] >= 0) & (inputs["i"] < 3000)
     np.add.at(want, inputs["i"][inside], inputs["x"][inside])
     np.testing.assert_array_equal(got["a"], want)
-    assert shapes(body(text)) == [(1, 2)]
+    # 6,000 results are cleared, then 60,000 terms land atomically, a thread each.
+    assert shapes(body(text)) == [(24, 256), (235, 256)]
 
 
 # ------------------------------------------------------------------ source
