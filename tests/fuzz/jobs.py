@@ -92,10 +92,9 @@ def checked(text: str, seed: int, most: Most) -> Checked:
     return out
 
 
-class ProgramJob:
-    """Programs without layers: refused, or compiled by the default rules and right."""
+class _CompilingJob:
+    """What the jobs that compile their programs have in common."""
 
-    name = "programs"
     batch = 40
     cpu_s = COMPILE_S
     wall_s = STALLED_S
@@ -103,6 +102,12 @@ class ProgramJob:
 
     def prepare(self) -> None:
         _load_compiler()
+
+
+class ProgramJob(_CompilingJob):
+    """Programs without layers: refused, or compiled by the default rules and right."""
+
+    name = "programs"
 
     def text(self, seed: int) -> str:
         """Three in five well-formed, one reckless, the rest mutations and a few heavy ones."""
@@ -129,17 +134,10 @@ class ProgramJob:
         return f"{source}: {run(out, source, seed)}"
 
 
-class LayersJob:
+class LayersJob(_CompilingJob):
     """Programs with random layers: refused by an error of the layers, or right."""
 
     name = "layers"
-    batch = 40
-    cpu_s = COMPILE_S
-    wall_s = STALLED_S
-    memory_bytes: int | None = None
-
-    def prepare(self) -> None:
-        _load_compiler()
 
     def text(self, seed: int) -> str:
         """Three in five on random programs, two on canonical programs at small sizes."""
@@ -156,18 +154,12 @@ class LayersJob:
         return f"{source}: {run(out, source, seed)}"
 
 
-class RacesJob:
+class RacesJob(_CompilingJob):
     """Programs under the default rules for GPUs, simulated work item by work item: no races, no
     barriers that diverge, nothing out of bounds. Results are other tests' business."""
 
     name = "races"
     batch = 10
-    cpu_s = COMPILE_S
-    wall_s = STALLED_S
-    memory_bytes: int | None = None
-
-    def prepare(self) -> None:
-        _load_compiler()
 
     def text(self, seed: int) -> str:
         """First the canonical program of every pattern at its small sizes, then random ones."""

@@ -195,7 +195,7 @@ print("" if libc.unshare(0x10000000 | 0x40000000) == 0 else os.strerror(ctypes.g
 
 
 def _sandbox() -> Iterator[Finding]:
-    tries = {
+    tries: dict[str, tuple[str, Literal["missing", "limited"], str, str]] = {
         "seccomp": (_SECCOMP, "missing", "no network, no new processes, no signals to others",
                     "a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64"),
         "rlimits": (_RLIMITS, "missing", "memory and processor time are limited",
@@ -208,7 +208,7 @@ def _sandbox() -> Iterator[Finding]:
         yield Finding(
             what=what,
             needed_for="isolation",
-            state="found" if not said else "missing" if otherwise == "missing" else "limited",
+            state=otherwise if said else "found",
             detail=said or detail,
             get=get if said else "",
         )

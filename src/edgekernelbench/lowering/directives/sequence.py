@@ -17,7 +17,7 @@ _OWN = (0, 0)
 """A stage's own statement: what is placed in its loops runs before it or after it."""
 
 _LOOPS = 1 << 10
-
+"""More than a nest has loops."""
 
 _HEAD = -1
 """Before all that is placed in a loop: when its range is read."""

@@ -77,13 +77,19 @@ def biased(load: core.Load) -> Expr:
     return core.Binary("add", load, bias, DType.S32)
 
 
-def refusal(stage: Stage) -> str | None:
-    """Why a stage is no sum of products of bytes, None when it is one."""
+def plain_sum(stage: Stage) -> Reduce | str:
+    """A stage's sum of all its terms, or why it is none."""
     reduce, name = stage.expr, stage.name
     if not isinstance(reduce, Reduce) or reduce.op != "sum":
         return f"`{name}` is no sum"
-    if reduce.where is not None:
-        return f"`{name}` sums under a condition"
+    return reduce if reduce.where is None else f"`{name}` sums under a condition"
+
+
+def refusal(stage: Stage) -> str | None:
+    """Why a stage is no sum of products of bytes, None when it is one."""
+    reduce, name = plain_sum(stage), stage.name
+    if isinstance(reduce, str):
+        return reduce
     if factors(reduce) is not None:
         return None
     if reduce.dtype is not DType.S32:

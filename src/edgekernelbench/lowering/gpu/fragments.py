@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Reduce, Stage, Var
 from edgekernelbench.ir.dtypes import DType
+from edgekernelbench.lowering.dots.product import BYTES, plain_sum
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.plan import Piece
 
@@ -21,7 +22,6 @@ ROWS = 16
 """Rows of the first factor, and columns of the second one, that are multiplied at once."""
 
 FIRST_ARCH = 75
-_BYTES = (DType.S8, DType.U8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _loads(reduce: Reduce) -> tuple[core.Load, core.Load] | None:
         return None
     kinds = a.tensor.dtype, b.tensor.dtype
     halves = kinds == (DType.F16, DType.F16) and reduce.dtype is DType.F32
-    bytes_ = all(kind in _BYTES for kind in kinds) and reduce.dtype is DType.S32
+    bytes_ = all(kind in BYTES for kind in kinds) and reduce.dtype is DType.S32
     return (a, b) if halves or bytes_ else None
 
 
@@ -90,11 +90,9 @@ def _moves(load: core.Load, along: Var, not_along: Var) -> bool:
 
 def refusal(stage: Stage) -> str | None:
     """Why a stage is no sum of products that tensor cores compute, None when it is one."""
-    reduce, name = stage.expr, stage.name
-    if not isinstance(reduce, Reduce) or reduce.op != "sum":
-        return f"`{name}` is no sum"
-    if reduce.where is not None:
-        return f"`{name}` sums under a condition"
+    reduce, name = plain_sum(stage), stage.name
+    if isinstance(reduce, str):
+        return reduce
     if is_product(reduce):
         return None
     body = reduce.body

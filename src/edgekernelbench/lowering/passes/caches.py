@@ -12,13 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from edgekernelbench.ir import core
-from edgekernelbench.ir.core import Expr, Program, Stage, Tensor, Var
+from edgekernelbench.ir.core import Expr, Program, Stage, Tensor
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.expr.linear import int_const, shifted
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, free_vars, map_children
 from edgekernelbench.lowering.graph import Place, axis_ranges, build_graph, map_stages
-from edgekernelbench.lowering.passes.pads import axis_names, fits, is_plain
+from edgekernelbench.lowering.passes.pads import (
+    all_of,
+    axis_names,
+    fits,
+    inside_tests,
+    is_plain,
+)
 from edgekernelbench.lowering.together import siblings
 
 MAX_BORDER = 1 << 20
@@ -208,17 +214,17 @@ class _Copier:
         indices = [fixed.get(dim, int_const(0)) for dim in range(len(source.shape))]
         tests: list[Expr] = []
         for dim, index in fixed.items():
-            tests += _inside(index, source.shape[dim], axis_ranges(self.place))
+            tests += inside_tests(index, source.shape[dim], axis_ranges(self.place))
         for axis, dim in zip(axes, self.dims, strict=True):
             here = shifted(core.VarRef(axis.var), dim.first)
             indices[dim.of] = here
             own = {axis.var: (0, axis.extent - 1)}
-            tests += _inside(here, source.shape[dim.of], own)
+            tests += inside_tests(here, source.shape[dim.of], own)
         value = _converted(core.Load(source, tuple(indices)), dtype)
         if tests:
             other = core.Const(0.0 if value.dtype.is_float else 0, value.dtype)
             outside = other if self.other is None else _converted(self.other, dtype)
-            value = core.Select(_all(tests), value, outside, value.dtype, True)
+            value = core.Select(all_of(tests), value, outside, value.dtype, True)
         tensor = Tensor(self._name(), dtype, tuple(d.extent for d in self.dims), "stage")
         return Stage(tensor.name, tensor, tuple(a.var for a in axes), axes, value)
 
@@ -265,21 +271,3 @@ def _converted(value: Expr, dtype: DType) -> Expr:
 
 def _has_data(expr: Expr) -> bool:
     return any(isinstance(node, core.Load) for node in core.walk(expr))
-
-
-def _inside(index: Expr, size: int, ranges: dict[Var, tuple[int, int]]) -> list[Expr]:
-    """Tests that an index is in 0..size-1, those that are not known to hold."""
-    low, high = range_of(index, ranges)
-    out: list[Expr] = []
-    if low < 0:
-        out.append(core.Binary("ge", index, int_const(0, index.dtype), DType.BOOL))
-    if high >= size:
-        out.append(core.Binary("lt", index, int_const(size, index.dtype), DType.BOOL))
-    return out
-
-
-def _all(tests: list[Expr]) -> Expr:
-    out = tests[0]
-    for test in tests[1:]:
-        out = core.Binary("and", out, test, DType.BOOL)
-    return out

@@ -15,7 +15,7 @@ import numpy as np
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Program, Stage, Tensor
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering.expr.linear import int_const, linear, shifted
+from edgekernelbench.lowering.expr.linear import Ranges, int_const, linear, shifted
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, free_vars, map_children
 from edgekernelbench.lowering.graph import Place, axis_ranges, build_graph, map_stages
@@ -146,23 +146,16 @@ class _Copier:
         names = axis_names(self.place.stage, [load.indices[dim] for dim, _ in dims])
         axes = tuple(core.Axis(self.names.var(m), n) for m, n in zip(names, shape, strict=True))
         indices = list(load.indices)
-        cond: Expr | None = None
+        tests: list[Expr] = []
         for axis, (dim, first) in zip(axes, dims, strict=True):
             here = shifted(core.VarRef(axis.var), first)
             indices[dim] = here
-            size = load.tensor.shape[dim]
-            tests = (
-                [core.Binary("ge", here, int_const(0, here.dtype), DType.BOOL)] if first < 0 else []
-            )
-            if first + axis.extent > size:
-                tests.append(core.Binary("lt", here, int_const(size, here.dtype), DType.BOOL))
-            for test in tests:
-                cond = test if cond is None else core.Binary("and", cond, test, DType.BOOL)
-        assert cond is not None
+            own = {axis.var: (0, axis.extent - 1)}
+            tests += inside_tests(here, load.tensor.shape[dim], own)
         dtype = load.tensor.dtype if fits(select.other, load.tensor.dtype) else select.dtype
         tensor = Tensor(self._name(), dtype, shape, "stage")
         read = core.Load(load.tensor, tuple(indices), load.span)
-        value = core.Select(cond, read, select.other, select.dtype, True, select.span)
+        value = core.Select(all_of(tests), read, select.other, select.dtype, True, select.span)
         lhs = tuple(axis.var for axis in axes)
         self.made.append(Stage(tensor.name, tensor, lhs, axes, value, select.span))
         return tensor
@@ -183,6 +176,25 @@ def axis_names(stage: Stage, indices: list[Expr]) -> list[str]:
         used = {var.name for var in free_vars(index)}
         name = next((n for n in order if n in used and n not in out), f"u{number}")
         out.append(name)
+    return out
+
+
+def inside_tests(index: Expr, size: int, ranges: Ranges) -> list[Expr]:
+    """Tests that an index is in 0..size-1, those that are not known to hold."""
+    low, high = range_of(index, ranges)
+    out: list[Expr] = []
+    if low < 0:
+        out.append(core.Binary("ge", index, int_const(0, index.dtype), DType.BOOL))
+    if high >= size:
+        out.append(core.Binary("lt", index, int_const(size, index.dtype), DType.BOOL))
+    return out
+
+
+def all_of(tests: list[Expr]) -> Expr:
+    """The condition that each of them holds; there is one at least."""
+    out = tests[0]
+    for test in tests[1:]:
+        out = core.Binary("and", out, test, DType.BOOL)
     return out
 
 
