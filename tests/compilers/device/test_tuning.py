@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +13,13 @@ from edgekernelbench.baselines.base import Recipe
 from edgekernelbench.baselines.schedules import GpuSchedule, device_name
 from edgekernelbench.baselines.tunable import Tunable, tunable
 from edgekernelbench.baselines.tuning import Errand, Means, errands, search
+from edgekernelbench.compilers.tvm.device.opencl import open_device
 from edgekernelbench.compilers.tvm.tuning.bench import Bench
 from edgekernelbench.compilers.tvm.tuning.decide import decide
-from edgekernelbench.compilers.tvm.tuning.forked import Declined, Place, Say, Servant
+from edgekernelbench.compilers.tvm.tuning.forked import Place
 from edgekernelbench.compilers.tvm.tuning.graph import standalone
 from edgekernelbench.compilers.tvm.tuning.search import Trial, as_json, replay
+from edgekernelbench.compilers.tvm.tuning.servant import Servant
 from edgekernelbench.errors import UsageError
 from edgekernelbench.runs.tuning import TuneConfig, tune
 from edgekernelbench.targets.gpus import cuda_target
@@ -28,6 +27,7 @@ from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.placement import host_cores, slots
 from edgekernelbench.targets.registry import find_target
 from tests.baselines.tuned_worker import matmul
+from tests.compilers.device import servant_worker
 
 
 @pytest.fixture(scope="module")
@@ -118,33 +118,26 @@ def test_without_a_device_there_is_nothing_to_measure_on(tmp_path: Path) -> None
 
 
 def test_a_servant_goes_on_behind_what_ends_it() -> None:
-    def answer(question: Any, say: Say) -> Any:
-        match question:
-            case "crash":
-                os.kill(os.getpid(), signal.SIGKILL)
-            case "fail":
-                raise ValueError("broken")
-            case "hang":
-                time.sleep(60)
-            case "slow":
-                for _ in range(4):
-                    time.sleep(0.3)
-                    say(None)
-            case "decline":
-                raise Declined("no such thing")
-        return [question, os.getpid()]
-
-    servant = Servant(answer, Place(silence_s=0.8))
+    servant = Servant(servant_worker.__name__, (), Place(silence_s=1.5))
     try:
         first = servant.ask("a").value
         assert servant.ask("slow").value == ["slow", first[1]]
+        assert servant.ask("print").value == ["print", first[1]]
         assert servant.ask("decline").error == "no such thing"
         assert servant.ask("b").value == ["b", first[1]]
         assert servant.ask("crash").error == "the process crashed"
         second = servant.ask("c").value
         assert second[1] != first[1]
         assert servant.ask("fail").error == "ValueError: broken"
-        assert servant.ask("hang").error == "no word for 0.8 s"
+        assert servant.ask("hang").error == "no word for 1.5 s"
         assert servant.ask("d").value[0] == "d"
     finally:
         servant.close()
+
+
+def test_a_search_after_this_process_used_the_driver(target: Target, bench: Bench) -> None:
+    assert target.opencl is not None
+    open_device(target.opencl.choice)
+    module = module_of(target)
+    (outcome,) = bench.measure([replay(bound(module).trace, module).mod], None)
+    assert outcome.error is None and outcome.value > 0

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import json
 import os
-import select
 import selectors
 import signal
 import sys
@@ -183,77 +181,6 @@ def run_pairs(
     return outcomes
 
 
-class Declined(Exception):
-    """What a servant answers a question with when it can go on all the same."""
-
-
-Answer = Callable[[Any, Say], Any]
-"""Answers a question (plain JSON data); says anything at all to tell that it is still at it."""
-
-
-class Servant:
-    """A child that answers one question after another, as beginning takes long. It is begun with
-    the first one, and anew behind a question at which it ended.
-
-    Args:
-        answer: what the child does; with anything it raises but `Declined` it ends.
-        place: of the child; its silence is that within one question.
-    """
-
-    def __init__(self, answer: Answer, place: Place) -> None:
-        self._answer, self._place = answer, place
-        self._child: _Child | None = None
-        self._questions = -1
-        self._answers: list[Outcome] = []
-
-    def ask(self, question: Any) -> Outcome:
-        """The answer, or why there is none."""
-        child = self._child or self._begin()
-        self._answers.clear()
-        with contextlib.suppress(BrokenPipeError):  # then there is an end to be read
-            _write(self._questions, question)
-        while select.select([child.reader], [], [], self._place.silence_s)[0]:
-            part = os.read(child.reader, 1 << 16)
-            child.said += part
-            _listen(child)
-            if self._answers:
-                return self._answers[0]
-            if not part:
-                self.close()
-                return child.outcome or Outcome(error="the process crashed")
-        self.close()
-        return Outcome(error=f"no word for {self._place.silence_s:g} s")
-
-    def close(self) -> None:
-        """Ends the child, if there is one."""
-        if self._child is not None:
-            os.close(self._questions)
-            _kill(self._child)
-            self._child = None
-
-    def _begin(self) -> _Child:
-        reader, self._questions = os.pipe()
-        work = functools.partial(_serve, self._answer, reader, self._questions)
-        self._child = _start(_Task(work, self._place, lambda _outcome: None, self._heard))
-        os.close(reader)
-        return self._child
-
-    def _heard(self, said: Any) -> None:
-        if said:
-            self._answers.append(Outcome(said["value"], said["error"]))
-
-
-def _serve(answer: Answer, questions: int, other_end: int, say: Say) -> None:
-    os.close(other_end)
-    with os.fdopen(questions) as lines:
-        for line in lines:
-            try:
-                said = {"value": answer(json.loads(line), lambda _said: say(None)), "error": None}
-            except Declined as reason:
-                said = {"value": None, "error": str(reason)}
-            say(said)
-
-
 # ---------------------------------------------------------------- the child's side
 def _start(task: _Task) -> _Child:
     sys.stdout.flush()
@@ -272,9 +199,9 @@ def _child(task: _Task, writer: int, parent: int) -> NoReturn:
     """Never returns, and leaves without clean-up: handlers at exit are the parent's."""
     try:
         os.setsid()
-        _die_with(parent)
+        die_with(parent)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        _silence()
+        silence()
         if task.place.cpus:
             os.sched_setaffinity(0, task.place.cpus)
         last = {"value": task.work(lambda said: _write(writer, {"said": said}))}
@@ -292,7 +219,7 @@ def _write(writer: int, message: Any) -> None:
         data = data[os.write(writer, data) :]
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """A process that was killed must not leave work behind that goes on for half an hour."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -300,7 +227,7 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _silence() -> None:
+def silence() -> None:
     """What the compiler prints about a hopeless candidate is of no use to anyone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -311,14 +238,15 @@ def _silence() -> None:
 def _listen(child: _Child) -> None:
     """Takes whole lines from what a child wrote."""
     *lines, child.said = child.said.split(b"\n")
-    for message in map(_message, lines):
+    for message in map(message_of, lines):
         if "said" not in message:
             child.outcome = Outcome(message.get("value"), message.get("error"))
         elif child.task.heard is not None:
             child.task.heard(message["said"])
 
 
-def _message(line: bytes) -> dict[str, Any]:
+def message_of(line: bytes) -> dict[str, Any]:
+    """What a child wrote in one line."""
     try:
         return dict(json.loads(line))
     except (ValueError, TypeError):
@@ -332,9 +260,14 @@ def _outcome(child: _Child) -> Outcome:
 
 def _kill(child: _Child) -> None:
     """Ends a child and what it started, and collects it."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child.pid, signal.SIGKILL)
+    kill_group(child.pid)
     os.close(child.reader)
     os.waitpid(child.pid, 0)
+
+
+def kill_group(leader: int) -> None:
+    """Ends a process that began a session of its own, and what it started; collects nothing."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(leader, signal.SIGKILL)
