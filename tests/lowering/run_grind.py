@@ -43,7 +43,7 @@ def watched(
     root = Path(__file__).parents[2]
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    return reports(log.read_text(encoding="utf-8")) if log.exists() else ()
+    return reports(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else ()
 
 
 def without_barrier(number: int) -> Callable[[list[nest.Stmt], core.Var], list[nest.Stmt]]:
