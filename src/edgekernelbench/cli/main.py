@@ -13,6 +13,7 @@ import typer
 from edgekernelbench.cli import (
     baseline,
     check,
+    compare,
     devices,
     doctor,
     evaluate,
@@ -36,6 +37,7 @@ app.add_typer(suite.app, name="suite")
 app.add_typer(devices.app, name="devices")
 app.add_typer(baseline.app, name="baseline")
 app.command("check")(check.check)
+app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
