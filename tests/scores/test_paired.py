@@ -88,9 +88,3 @@ def test_a_mean_that_is_detectable_is_detected_four_times_in_five() -> None:
     assert np.mean(found) == pytest.approx(0.8, abs=0.05)
     assert paired.mean_detectable(np.zeros(5)) is None
     assert paired.mean_detectable(np.ones(1)) is None
-
-
-def test_few_tasks_have_no_bootstrap_interval() -> None:
-    assert paired.mean_interval(np.arange(5.0)) is None
-    low, high = paired.mean_interval(np.arange(20.0)) or (0, 0)
-    assert low < 9.5 < high

@@ -21,7 +21,8 @@ from edgekernelbench.scores.attempts import (
     task_of,
 )
 from edgekernelbench.scores.likeness import refuse_mixtures, refuse_unlike
-from edgekernelbench.scores.score import THRESHOLDS
+from edgekernelbench.scores.shares import THRESHOLDS
+from edgekernelbench.scores.statistics import LEAST_FOR_BOOTSTRAP, mean_interval
 
 Pairs = Mapping[str, tuple[Sequence[Record], Sequence[Record]]]
 """Attempts of both runs inside the denominator, by task."""
@@ -182,7 +183,7 @@ def _mcnemar(only_a: int, only_b: int, n: int) -> dict[str, Any]:
 
 
 def _over_tasks(differences: paired.Differences) -> dict[str, Any]:
-    low, high = paired.mean_interval(differences) or (None, None)
+    low, high = _interval(differences)
     return {
         "low": low,
         "high": high,
@@ -190,6 +191,10 @@ def _over_tasks(differences: paired.Differences) -> dict[str, Any]:
         "p_value": paired.sign_flip(differences),
         "detectable": paired.mean_detectable(differences),
     }
+
+
+def _interval(values: paired.Differences) -> tuple[float | None, float | None]:
+    return mean_interval(values) if values.size >= LEAST_FOR_BOOTSTRAP else (None, None)
 
 
 # ---------------------------------------------------------------- times
@@ -226,7 +231,7 @@ def _times(pairs: Pairs) -> dict[str, Any]:
 
 
 def _factor(logs: paired.Differences) -> dict[str, float | None]:
-    low, high = paired.mean_interval(logs) or (None, None)
+    low, high = _interval(logs)
     return {
         "ratio": math.exp(logs.mean()) if logs.size else None,
         "low": None if low is None else math.exp(low),

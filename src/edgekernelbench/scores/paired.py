@@ -122,16 +122,6 @@ def wilcoxon(differences: Differences) -> float:
     return float(result.pvalue)
 
 
-def mean_interval(differences: Differences, seed: int = 0) -> tuple[float, float] | None:
-    """Bootstrap interval of the mean over tasks; None with fewer than six of them."""
-    if differences.size < 6:
-        return None
-    rng = np.random.default_rng(seed)
-    draws = rng.integers(0, differences.size, (2000, differences.size))
-    low, high = np.quantile(differences[draws].mean(axis=1), (0.025, 0.975))
-    return float(low), float(high)
-
-
 def mean_detectable(differences: Differences) -> float | None:
     """The least true mean that a test over as many tasks, as spread as these, would find.
 

@@ -8,14 +8,12 @@ from typing import Any
 
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
 from edgekernelbench.records.schema import Record, Spent
-from edgekernelbench.scores.attempts import counted, has_baseline, is_correct, is_fast, speedups
+from edgekernelbench.scores import resources
+from edgekernelbench.scores.attempts import counted, is_fast, speedups
 from edgekernelbench.scores.likeness import refuse_mixtures
 from edgekernelbench.scores.portability import portability
-from edgekernelbench.scores.statistics import geometric_mean, pass_at_k, wilson
-
-THRESHOLDS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
-_LEAST_FOR_INTERVAL = 6
-"""A bootstrap over fewer tasks than this gives little more than their extremes."""
+from edgekernelbench.scores.shares import correct_at, fast_at, without
+from edgekernelbench.scores.statistics import LEAST_FOR_BOOTSTRAP, geometric_mean
 
 GROUPINGS: dict[str, Callable[[Record], str]] = {
     "by_level": lambda r: str(r.task.level),
@@ -27,7 +25,9 @@ GROUPINGS: dict[str, Callable[[Record], str]] = {
 }
 
 
-def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]:
+def score(
+    records: Sequence[Record], ks: Iterable[int] = (1,), memory_cap: int | None = None
+) -> dict[str, Any]:
     """Scores one agent's attempts; a task is a workload on a target.
 
     A task counts when it has at least ``k`` attempts whose status is inside the denominator.
@@ -37,16 +37,26 @@ def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]
     Args:
         records: attempts; several per task are epochs.
         ks: the k of Correct@k. A k for which no task has enough attempts is left out.
+        memory_cap: bytes; adds ``memory_cap``, scores in which a kernel counts only if its bill
+            of memory is within them.
 
     Returns:
         The JSON object of ``ekb score --json``; with ``portability`` where there are several
-        targets.
+        targets. ``without_overhead`` has Fast@p without the tasks at which a correct kernel was
+        dominated by launch overhead; of tasks without a correct one that is not known, and they
+        stay.
 
     Raises:
         UsageError: if the records mix agents, models, budgets or tolerance versions.
     """
     refuse_mixtures(records)
-    result = _section(records, tuple(ks))
+    ks = tuple(ks)
+    result = _section(records, ks)
+    result["without_overhead"] = _without_overhead(records)
+    result["resources"] = resources.summary(records)
+    if memory_cap is not None:
+        baselines = list(result["fast_at"])
+        result["memory_cap"] = resources.under_cap(counted(records), ks, baselines, memory_cap)
     result["spent"] = {field: _total(records, field) for field in Spent.model_fields}
     for name, key in GROUPINGS.items():
         groups: dict[str, list[Record]] = defaultdict(list)
@@ -61,6 +71,25 @@ def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]
     return result
 
 
+def _without_overhead(records: Sequence[Record]) -> dict[str, Any]:
+    tasks = counted(records)
+    kept = without(tasks, _overhead_dominated)
+    return {
+        "n": len(kept),
+        "left_out": len(tasks) - len(kept),
+        "fast_at": fast_at(kept, _baselines(records)),
+    }
+
+
+def _overhead_dominated(record: Record) -> bool:
+    performance = None if record.evaluation is None else record.evaluation.performance
+    return performance is not None and performance.overhead_dominated
+
+
+def _baselines(records: Sequence[Record]) -> list[str]:
+    return sorted({b for r in records for b in speedups(r)} | {"best"})
+
+
 def _total(records: Sequence[Record], field: str) -> float | None:
     """What all attempts spent together; None where no record tells."""
     known = [getattr(record.spent, field) for record in records]
@@ -70,59 +99,17 @@ def _total(records: Sequence[Record], field: str) -> float | None:
 
 def _section(records: Sequence[Record], ks: tuple[int, ...]) -> dict[str, Any]:
     tasks = counted(records)
-    baselines = sorted({b for r in records for b in speedups(r)} | {"best"})
+    baselines = _baselines(records)
     statuses = Counter(record.status.value for record in records)
     return {
         "n": len(tasks),
         "attempts": len(records),
         "outside_denominator": sum(r.status in OUTSIDE_DENOMINATOR for r in records),
         "statuses": {s.value: statuses[s.value] for s in EvaluationStatus if statuses[s.value]},
-        "correct_at": _correct_at(tasks, ks),
-        "fast_at": {
-            baseline: {f"{p:.1f}": _fast_at(tasks, baseline, p) for p in THRESHOLDS}
-            for baseline in baselines
-        },
+        "correct_at": correct_at(tasks, ks),
+        "fast_at": fast_at(tasks, baselines),
         "geomean_speedup": {b: _geomean(tasks, b)[0] for b in baselines},
         "geomean_interval": {b: _geomean(tasks, b)[1:] for b in baselines},
-    }
-
-
-def _correct_at(tasks: Mapping[str, list[Record]], ks: tuple[int, ...]) -> dict[str, Any]:
-    out = {}
-    for k in ks:
-        able = {task: attempts for task, attempts in tasks.items() if len(attempts) >= k}
-        if able or k == 1:
-            out[str(k)] = _share(able, k, is_correct)
-    return out
-
-
-def _fast_at(tasks: Mapping[str, list[Record]], baseline: str, p: float) -> dict[str, Any]:
-    """Tasks on which the baseline does not exist leave the denominator, and are counted."""
-    able = {t: a for t, a in tasks.items() if has_baseline(a, baseline)}
-
-    def reaches(bound: int) -> Callable[[Record], bool]:
-        return lambda r: speedups(r).get(baseline, (0.0, 0.0))[bound] >= p
-
-    out = _share(able, 1, reaches(1))
-    median = _share(able, 1, reaches(0))
-    out["by_median"] = {"value": median["value"], "count": median["count"], "n": median["n"]}
-    out["without_baseline"] = len(tasks) - len(able)
-    return out
-
-
-def _share(
-    tasks: Mapping[str, list[Record]], k: int, success: Callable[[Record], bool]
-) -> dict[str, Any]:
-    per_task = [pass_at_k(len(a), sum(map(success, a)), k) for a in tasks.values()]
-    n = len(per_task)
-    value = sum(per_task) / n if n else None
-    low, high = wilson(value or 0.0, n)
-    return {
-        "value": value,
-        "count": sum(any(map(success, a)) for a in tasks.values()),
-        "n": n,
-        "low": low,
-        "high": high,
     }
 
 
@@ -137,4 +124,4 @@ def _geomean(
     if not values:
         return None, None, None
     mean, low, high = geometric_mean(values)
-    return (mean, low, high) if len(values) >= _LEAST_FOR_INTERVAL else (mean, None, None)
+    return (mean, low, high) if len(values) >= LEAST_FOR_BOOTSTRAP else (mean, None, None)
