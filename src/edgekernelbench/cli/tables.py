@@ -116,8 +116,9 @@ def _headline(result: dict[str, Any]) -> Table:
     table = plain_table(
         f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}\n"
         f"spent: {_spent(result['spent'])}",
-        f"[low, high]: 95 % interval ({_methods(result)}). Fast: the lower bound of the speed-up's\n"
-        "95 % interval reaches p. tvm-raw is shown, never part of best." + _beside(result),
+        f"[low, high]: 95 % interval over tasks ({_methods(result)}). Fast: the lower bound of\n"
+        "the speed-up's 95 % interval reaches p. tvm-raw is shown, never part of best."
+        + _beside(result),
     )
     table.add_column("baseline")
     table.add_column("Fast@1.0")

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from edgekernelbench.records.schema import RECORD_VERSION, Record
 
 RECORDS = "records.jsonl"
 SETTINGS = "run.json"
+
+Settings = dict[str, Any]
+Completion = Callable[[Settings], Settings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +106,17 @@ class RunStore:
         self.done = set(done)
 
     @classmethod
-    def open(cls, folder: Path, settings: dict[str, Any], resume: bool) -> RunStore:
+    def open(
+        cls, folder: Path, settings: Settings, resume: bool, complete: Completion = dict
+    ) -> RunStore:
         """Creates a run's folder, or takes up a run that was interrupted.
 
         Args:
             folder: of the run.
             settings: everything that decides the results; must agree when resuming.
             resume: take up an existing run.
+            complete: gives settings that an older package stored the fields that it did not know,
+                with what they mean where they are not told.
 
         Raises:
             UsageError: if the folder holds a run and ``resume`` is not set, if its settings
@@ -121,7 +128,7 @@ class RunStore:
             lock = _hold(folder)
             path = folder / SETTINGS
             if path.exists():
-                _check_settings(path, settings, resume)
+                _check_settings(path, settings, resume, complete)
             else:
                 _write_whole(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
             for name in ("kernels", "texts"):
@@ -201,7 +208,7 @@ def _hold(folder: Path) -> FileLock:
     return lock
 
 
-def _check_settings(path: Path, settings: dict[str, Any], resume: bool) -> None:
+def _check_settings(path: Path, settings: Settings, resume: bool, complete: Completion) -> None:
     if not resume:
         raise UsageError(
             f"{path.parent}: already holds a run", "add --resume to go on, or choose another --out"
@@ -214,13 +221,13 @@ def _check_settings(path: Path, settings: dict[str, Any], resume: bool) -> None:
         raise UsageError(
             f"{path}: does not hold a run's settings", "choose another --out"
         ) from error
-    there, now = _leaves(stored), _leaves(settings)
+    there, now = _leaves(complete(stored)), _leaves(settings)
     differ = sorted(k for k in there.keys() | now.keys() if there.get(k) != now.get(k))
     if differ:
         lines = ", ".join(f"{k}: {there.get(k)!r} there, {now.get(k)!r} now" for k in differ)
         raise UsageError(
             f"{path.parent}: holds a run with other settings ({lines})",
-            "resume with the same settings, or choose another --out",
+            "resume with the same settings and version of the package, or choose another --out",
         )
 
 

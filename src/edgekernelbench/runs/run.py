@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import hashlib
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from pydantic import BaseModel, ValidationError
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
 from edgekernelbench.agents.model import Model, ProviderError
@@ -66,6 +69,23 @@ class RunConfig:
             "seed": self.seed,
             "settings": self.settings.model_dump(mode="json"),
         }
+
+
+_STORED: dict[str, type[BaseModel]] = {
+    "target": Target,
+    "limits": Spent,
+    "settings": EvalSettings,
+}
+
+
+def completed(stored: dict[str, Any]) -> dict[str, Any]:
+    """Settings as an older package stored them, with the fields that came later at their defaults:
+    a run that does not tell of them had none. What does not fit stays, and will differ."""
+    out = dict(stored)
+    for name, model in _STORED.items():
+        with contextlib.suppress(ValidationError):
+            out[name] = model.model_validate(out.get(name)).model_dump(mode="json")
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +199,7 @@ class Attempts:
             UsageError: no task has what the agent needs; see `RunStore.open`.
         """
         _refuse_if_nothing_can_be_done(config)
-        store = RunStore.open(folder, config.as_dict(), resume)
+        store = RunStore.open(folder, config.as_dict(), resume, completed)
         try:
             attempts = cls(config, store, evaluator, observer)
             for record in attempts.records():

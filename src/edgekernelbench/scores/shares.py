@@ -12,8 +12,8 @@ from edgekernelbench.scores.statistics import LEAST_FOR_BOOTSTRAP, mean_interval
 
 THRESHOLDS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
 
-WILSON = "Wilson, over tasks"
-BOOTSTRAP = "bootstrap, over tasks"
+WILSON = "Wilson"
+BOOTSTRAP = "bootstrap"
 
 
 def share(tasks: Tasks, k: int, success: Success) -> dict[str, Any]:
