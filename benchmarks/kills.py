@@ -11,6 +11,7 @@ with 1 if anything was lost, doubled, unreadable or left behind.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -53,7 +54,7 @@ class Part:
     epochs: int
     longest: float
     rng: random.Random
-    workloads: tuple[str, ...] = WORKLOADS
+    workloads: tuple[str, ...]
     complaints: list[str] = field(default_factory=list)
 
     @property
@@ -177,7 +178,7 @@ def audit(part: Part) -> dict[str, Any]:
     part.complaints.extend(loaded.problems)
     wanted = {f"{w}|llvm|canonical|{e}" for w in part.workloads for e in range(part.epochs)}
     lines = part.bytes_there().splitlines()
-    ids = Counter(json.loads(line)["id"] for line in lines)
+    ids = Counter(_ids(lines))
     lost, doubled = wanted - ids.keys(), [i for i, count in ids.items() if count > 1]
     part.complaints.extend(_told(lost, doubled, ids.keys() - wanted))
     part.complaints.extend(_missing_kernels(part))
@@ -191,6 +192,13 @@ def audit(part: Part) -> dict[str, Any]:
         "folders_left": sum(1 for _ in (part.folder / "tmp").iterdir()),
         "complaints": part.complaints,
     }
+
+
+def _ids(lines: list[bytes]) -> Iterator[str]:
+    """Of every line, read apart from the package; a line that is no JSON was told already."""
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)["id"]
 
 
 def _told(lost: set[str], doubled: list[str], unknown: set[str]) -> Iterator[str]:
@@ -213,7 +221,8 @@ def run_part(name: str, folder: Path, epochs: int, longest: float | None = None)
     """One of the two runs, to its end, and what its folder holds then."""
     kill, usual = PARTS[name]
     began = time.monotonic()
-    part = Part(folder, epochs, usual if longest is None else longest, random.Random())
+    longest = usual if longest is None else longest
+    part = Part(folder, epochs, longest, random.Random(), WORKLOADS)
     kill(part)
     return audit(part) | {"seconds": round(time.monotonic() - began, 1)}
 

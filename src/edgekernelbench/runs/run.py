@@ -24,6 +24,7 @@ from edgekernelbench.evaluator import EvalSettings, Evaluator
 from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.environment import versions
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.evaluator.room import disk_refused
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.records.schema import Record, Spent, Step, TaskFacts, record_id
 from edgekernelbench.records.store import RECORDS, RunStore, read_records
@@ -343,7 +344,11 @@ def _attempt(
 
 
 def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
-    """The agent's answer; an agent that breaks loses its attempt, not the run."""
+    """The agent's answer; an agent that breaks loses its attempt, not the run.
+
+    Raises:
+        UsageError: the disk is full or read-only.
+    """
     lack = _lack(agent, task.workload)
     if lack:
         return Answer(None, lack)
@@ -353,7 +358,10 @@ def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
         raise
     except ProviderError as error:
         return Answer(None, str(error), EvaluationStatus.PROVIDER_ERROR)
-    except Exception:
+    except Exception as error:
+        refused = disk_refused(error) if isinstance(error, OSError) else None
+        if refused is not None:  # a fault of the disk would count as the end of this attempt
+            raise refused from error
         message = f"the agent failed: {traceback.format_exc(limit=-6)}"
         return Answer(None, message, EvaluationStatus.INFRA_ERROR)
 
