@@ -32,7 +32,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_pages_have_commands() -> None:
-    assert {command.split()[0] for command in COMMANDS} >= {"score", "compare"}
+    assert {command.split()[0] for command in COMMANDS} == {"score", "compare", "audit"}
 
 
 @pytest.mark.usefixtures("runs")

@@ -11,6 +11,7 @@ from typing import NoReturn
 import typer
 
 from edgekernelbench.cli import (
+    audit,
     baseline,
     check,
     compare,
@@ -36,6 +37,7 @@ app = typer.Typer(
 app.add_typer(suite.app, name="suite")
 app.add_typer(devices.app, name="devices")
 app.add_typer(baseline.app, name="baseline")
+app.command("audit")(audit.audit)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
