@@ -35,8 +35,8 @@ FLOPS, BYTES = 2e8, 16 << 20
 """The largest task that counts as small."""
 
 IN_A_ROW = 8
-WARM = 100
-"""Evaluations of a process after which its memory is looked at: imports and caches have filled."""
+WARM = 256
+"""Evaluations of a process after which its memory is looked at: every task has had its turn twice."""
 
 
 def small_tasks() -> list[Workload]:
@@ -76,6 +76,7 @@ def measure(numbers: Sequence[int], process: int) -> Iterator[dict[str, Any]]:
                 "process": process,
                 "workload": workload.id,
                 "status": evaluation.status.value,
+                "message": evaluation.message,
                 "seconds": time.perf_counter() - began,
                 "waited": evaluation.lock_wait_seconds,
                 "kernel": own,
