@@ -36,7 +36,7 @@ FLOPS, BYTES = 2e8, 16 << 20
 
 IN_A_ROW = 8
 WARM = 256
-"""Evaluations of a process after which its memory is looked at: every task has had its turn twice."""
+"""Evaluations of a process after which its memory is looked at: each task had its turn twice."""
 
 
 def small_tasks() -> list[Workload]:
