@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
-from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.evaluator.model import EvaluationStatus, Resources
 from edgekernelbench.records.schema import Record, Spent
+from edgekernelbench.scores.resources import bytes_of
 from edgekernelbench.scores.score import score
+from edgekernelbench.scores.shares import BOOTSTRAP, WILSON
 from edgekernelbench.scores.statistics import geometric_mean, pass_at_k, wilson
 from tests.factories import baseline, correct, record
 
@@ -132,3 +137,84 @@ def test_what_was_spent_is_told() -> None:
     spent = score([one, two])["spent"]
     assert spent == {"evaluations": 8, "tokens": 7, "seconds": 1.0, "cost": 0.25}
     assert score([one])["spent"]["cost"] is None
+
+
+def _taking(workload: str, needed: int | None, overhead: bool = False, epoch: int = 0) -> Record:
+    """Correct, twice as fast as the compiler, with a bill."""
+    found = correct(workload, {"tvm": baseline(2.0, 1.9)}, "tvm")
+    assert found.performance is not None
+    figures = found.performance.model_copy(update={"overhead_dominated": overhead})
+    bill = None if needed is None else Resources(memory_bytes=needed, first_call_us=50.0)
+    changed = {"performance": figures, "resources": bill}
+    return record(workload, found.model_copy(update=changed), epoch=epoch)
+
+
+def test_under_a_cap_only_what_fits_counts() -> None:
+    records = [_taking("a__01", 100), _taking("b__01", 101), _taking("c__01", None)]
+    result = score([*records, record("d__01")], memory_cap=100)
+    assert result["fast_at"]["best"]["1.0"]["count"] == result["correct_at"]["1"]["count"] == 3
+    cap = result["memory_cap"]
+    assert (cap["bytes"], cap["over"], cap["unknown"]) == (100, 1, 1)
+    for cell in (cap["correct_at"]["1"], cap["fast_at"]["best"]["1.0"]):
+        assert (cell["count"], cell["n"]) == (1, 4), "the denominator stays"
+    assert "memory_cap" not in score(records)
+
+
+def test_fast_with_and_without_tasks_of_mere_overhead() -> None:
+    records = [_taking("a__01", 1, overhead=True), _taking("b__01", 1), record("c__01")]
+    result = score(records)
+    cell = result["without_overhead"]["fast_at"]["best"]["1.0"]
+    assert (result["fast_at"]["best"]["1.0"]["count"], cell["count"], cell["n"]) == (2, 1, 2)
+    assert (result["without_overhead"]["left_out"], result["without_overhead"]["n"]) == (1, 2)
+
+
+def test_what_correct_kernels_take() -> None:
+    bill = score([_taking("a__01", 10), _taking("b__01", 30), _taking("c__01", None)])["resources"]
+    assert bill["memory_bytes"] == {"n": 2, "median": 20, "max": 30}
+    assert bill["first_call_us"] == {"n": 2, "median": 50.0, "max": 50.0}
+    assert bill["code_bytes"] == {"n": 0, "median": None, "max": None}
+
+
+def test_one_attempt_a_task_has_wilsons_interval_and_several_a_bootstrap() -> None:
+    once = [_taking(f"k__{n:02}", 1) if n % 2 else record(f"k__{n:02}") for n in range(8)]
+    cell = score(once)["correct_at"]["1"]
+    assert cell["interval"] == WILSON and "wilson" not in cell
+    assert (cell["low"], cell["high"]) == wilson(0.5, 8)
+    again = [record(f"k__{n:02}", epoch=1) for n in range(8)]
+    cell = score([*once, *again])["correct_at"]["1"]
+    assert cell["interval"] == BOOTSTRAP and cell["wilson"] == wilson(0.25, 8)
+    low, high = cell["wilson"]
+    assert cell["low"] < 0.25 < cell["high"]
+    assert cell["high"] - cell["low"] < high - low, "attempts at one task add knowledge"
+
+
+def test_a_bootstrap_that_says_nothing_gives_way() -> None:
+    same = [_taking(f"k__{n:02}", 1, epoch=e) for n in range(8) for e in range(2)]
+    few = [_taking("a__01", 1), _taking("a__01", 1, epoch=1), record("b__01"), record("c__01")]
+    for records in (same, few):
+        cell = score(records)["correct_at"]["1"]
+        assert cell["interval"] == WILSON and cell["low"] < cell["high"]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("64MB", 64_000_000), ("64 MiB", 64 << 20), ("64", 64), ("1.5kB", 1500)]
+)
+def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
+    assert bytes_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "lots", "-1MB", "0", "64Mb", "1e400MB", "9" * 30])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no size of memory"):
+        bytes_of(text)
+
+
+def test_the_command_shows_the_cap_and_the_bill(tmp_path: Path) -> None:
+    records = [_taking("a__01", 100), _taking("b__01", 999, overhead=True)]
+    lines = "".join(one.model_dump_json() + "\n" for one in records)
+    (tmp_path / "records.jsonl").write_text(lines)
+    shown = CliRunner().invoke(app, ["score", str(tmp_path), "--memory-cap", "100"])
+    assert shown.exit_code == 0, shown.output
+    for part in ("in the cap of 100 B: Correct@1 50.0 % 1/2", "over it 1", "without 1 tasks"):
+        assert part in " ".join(shown.stdout.split()), shown.stdout
+    assert "first call" in shown.stdout and "50 us" in shown.stdout

@@ -11,8 +11,10 @@ from typing import NoReturn
 import typer
 
 from edgekernelbench.cli import (
+    audit,
     baseline,
     check,
+    compare,
     devices,
     doctor,
     evaluate,
@@ -35,7 +37,9 @@ app = typer.Typer(
 app.add_typer(suite.app, name="suite")
 app.add_typer(devices.app, name="devices")
 app.add_typer(baseline.app, name="baseline")
+app.command("audit")(audit.audit)
 app.command("check")(check.check)
+app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)

@@ -17,16 +17,24 @@ def score(
     k: Annotated[
         list[int] | None, typer.Option("--k", min=1, help="k of Correct@k; repeatable.")
     ] = None,
+    memory_cap: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Score again what stays within: 64MB, 64MiB.", show_default=False
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Score the records of a run."""
     from edgekernelbench.records.store import find_records
+    from edgekernelbench.scores.resources import bytes_of
     from edgekernelbench.scores.score import score as compute
 
+    cap = None if memory_cap is None else bytes_of(memory_cap)
     loaded = find_records(folder)
     for problem in loaded.problems:
         err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
-    result: dict[str, Any] = compute(loaded.records, sorted(set(k or [1])))
+    result: dict[str, Any] = compute(loaded.records, sorted(set(k or [1])), cap)
     if json:
         print_json(result)
         return

@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from edgekernelbench.cli.common import microseconds
+from edgekernelbench.cli.common import microseconds, quantity
 from edgekernelbench.records.schema import Record
 
 _BASELINE_ORDER = ("best", "tvm", "ort", "tvm-tuned", "torch", "tvm-raw")
@@ -45,8 +45,9 @@ def baseline_order(names: Any) -> list[str]:
 
 
 def score_tables(result: dict[str, Any]) -> Iterator[Table]:
-    """Headline, one row a baseline; then one row a level, a family, a domain and a backend."""
+    """Headline, one row a baseline; what kernels take; one row a level, a family and so on."""
     yield _headline(result)
+    yield _resources(result["resources"])
     for title in ("level", "family", "domain", "backend"):
         table = plain_table(f"by {title}")
         table.add_column(title)
@@ -65,6 +66,25 @@ def score_tables(result: dict[str, Any]) -> Iterator[Table]:
         yield table
     if result.get("portability"):
         yield portability_table(result["portability"])
+
+
+def _resources(bill: dict[str, dict[str, Any]]) -> Table:
+    """What correct kernels take; a line for each figure that any of them tells."""
+    table = plain_table("correct kernels take")
+    for column in ("", "median", "most", "kernels"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, cell in bill.items():
+        if cell["n"]:
+            words, unit = name.rsplit("_", 1)
+            shown = (_amount(cell[which], unit) for which in ("median", "max"))
+            table.add_row(words.replace("_", " "), *shown, str(cell["n"]))
+    return table
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return quantity(value, "B")
+    return microseconds(value * 1e6 if unit == "seconds" else value)
 
 
 _SHARES = {
@@ -90,18 +110,24 @@ def portability_table(scores: dict[str, Any]) -> Table:
 
 
 def _headline(result: dict[str, Any]) -> Table:
+    """The columns beside Fast@1.0 of all: within a cap of memory, and of what is no launch."""
     statuses = ", ".join(f"{name} {count}" for name, count in result["statuses"].items())
     correct = "  ".join(f"Correct@{k} {share(v)}" for k, v in result["correct_at"].items())
     table = plain_table(
         f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}\n"
         f"spent: {_spent(result['spent'])}",
-        "[low, high]: 95 % interval over tasks. Fast: the lower bound of the speed-up's 95 %\n"
-        "interval reaches p. tvm-raw is shown, never part of best.",
+        f"[low, high]: 95 % interval over tasks ({_methods(result)}). Fast: the lower bound of\n"
+        "the speed-up's 95 % interval reaches p. tvm-raw is shown, never part of best."
+        + _beside(result),
     )
     table.add_column("baseline")
     table.add_column("Fast@1.0")
     table.add_column("by median")
     table.add_column("Fast@2.0")
+    other = {"no launches": result["without_overhead"], "in the cap": result.get("memory_cap")}
+    others = {words: section for words, section in other.items() if _tells(section)}
+    for words in others:
+        table.add_column(f"Fast@1.0 {words}")
     table.add_column("geomean speed-up", justify="right")
     for name in baseline_order(result["fast_at"]):
         at = result["fast_at"][name]
@@ -112,9 +138,36 @@ def _headline(result: dict[str, Any]) -> Table:
             share(at["1.0"]),
             share(at["1.0"]["by_median"]),
             share(at["2.0"]),
+            *(share(section["fast_at"][name]["1.0"]) for section in others.values()),
             _times(result["geomean_speedup"][name]) + interval,
         )
     return table
+
+
+def _methods(result: dict[str, Any]) -> str:
+    """How the intervals of the headline were made."""
+    shares = [*result["correct_at"].values(), *(at["1.0"] for at in result["fast_at"].values())]
+    return " or ".join(sorted({cell["interval"] for cell in shares}, reverse=True))
+
+
+def _tells(section: dict[str, Any] | None) -> bool:
+    return section is not None and section.get("left_out") != 0
+
+
+def _beside(result: dict[str, Any]) -> str:
+    """What the columns beside the plain ones count, where there are some."""
+    lines = ""
+    if left := result["without_overhead"]["left_out"]:
+        lines += (
+            f"\nno launches: without {left} tasks whose time is mostly that of the call itself."
+        )
+    if cap := result.get("memory_cap"):
+        correct = share(cap["correct_at"]["1"]).strip()
+        lines += (
+            f"\nin the cap of {quantity(cap['bytes'], 'B')}: Correct@1 {correct}; correct, but "
+            f"over it {cap['over']}, of unknown need {cap['unknown']}."
+        )
+    return lines
 
 
 def _spent(spent: dict[str, float | None]) -> str:

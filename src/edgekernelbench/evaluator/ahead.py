@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from edgekernelbench.baselines.registry import load_baseline
 from edgekernelbench.evaluator.forkserver import ChildLost
+from edgekernelbench.evaluator.room import require_room
 from edgekernelbench.evaluator.task import EvalTask, InvalidReference, materials
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ def build_ahead(
 
     Args:
         jobs: builds at a time; the cores that this process may use if left out.
+
+    Raises:
+        UsageError: the disk is full; see `require_room`.
     """
+    require_room(evaluator.cache_dir)
     jobs = jobs or len(os.sched_getaffinity(0))
     with evaluator.device_lock(), ThreadPoolExecutor(jobs, "build-ahead") as pool:
         futures = {pool.submit(_build, evaluator, task): task.id for task in tasks}

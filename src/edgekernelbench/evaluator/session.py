@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.attempt import Attempt, Check
-from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.rivals import Rivals
+from edgekernelbench.evaluator.room import require_room
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.task import EvalTask, Pool
 
@@ -45,20 +46,35 @@ class TaskSession:
         self._pool: Pool | None = None
 
     def evaluate(self, kernel_text: str) -> Evaluation:
-        """The verdict on a kernel. Whatever the text does, this returns."""
+        """The verdict on a kernel. Whatever the text does, this returns.
+
+        Raises:
+            UsageError: the disk is full; see `require_room`.
+        """
         asked = time.perf_counter()
         with self._attempt(kernel_text) as attempt:
             waited = time.perf_counter() - asked
-            return attempt.run().model_copy(update={"lock_wait_seconds": round(waited, 6)})
+            verdict = attempt.run().model_copy(update={"lock_wait_seconds": round(waited, 6)})
+        if verdict.status is not EvaluationStatus.CORRECT:
+            self._require_room()
+        return verdict
 
     def check(self, kernel_text: str) -> Check:
-        """What is known of a kernel without running it. Whatever the text does, this returns."""
+        """What is known of a kernel without running it; as `evaluate`."""
         with self._attempt(kernel_text) as attempt:
-            return attempt.check()
+            found = attempt.check()
+        if found.status is not None:
+            self._require_room()
+        return found
+
+    def _require_room(self) -> None:
+        """After a bad verdict the kernel's own files are gone: what is missing now was not its."""
+        require_room(self.evaluator.cache_dir)
 
     @contextmanager
     def _attempt(self, kernel_text: str) -> Iterator[Attempt]:
         with self.evaluator.device_lock():
+            require_room(self.evaluator.cache_dir)
             folder = Path(tempfile.mkdtemp(prefix="edgekernelbench-"))
             try:
                 yield Attempt(self, kernel_text, folder)

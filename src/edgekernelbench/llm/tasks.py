@@ -28,7 +28,7 @@ from edgekernelbench.llm.provider import InspectModel
 from edgekernelbench.records.schema import Record, Spent, record_id
 from edgekernelbench.records.store import RECORDS, read_records
 from edgekernelbench.runs.run import Attempts, Observer, Order, Sandbox, Silent
-from edgekernelbench.scores.score import is_fast
+from edgekernelbench.scores.attempts import is_fast
 from edgekernelbench.suite.find import find_subset, find_workload
 from edgekernelbench.suite.model import Workload
 

@@ -6,11 +6,12 @@ half-written is moved aside when the run is resumed; readers skip it and say so.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from edgekernelbench.records.schema import RECORD_VERSION, Record
 
 RECORDS = "records.jsonl"
 SETTINGS = "run.json"
+
+Settings = dict[str, Any]
+Completion = Callable[[Settings], Settings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +107,17 @@ class RunStore:
         self.done = set(done)
 
     @classmethod
-    def open(cls, folder: Path, settings: dict[str, Any], resume: bool) -> RunStore:
+    def open(
+        cls, folder: Path, settings: Settings, resume: bool, complete: Completion = dict
+    ) -> RunStore:
         """Creates a run's folder, or takes up a run that was interrupted.
 
         Args:
             folder: of the run.
             settings: everything that decides the results; must agree when resuming.
             resume: take up an existing run.
+            complete: gives settings that an older package stored the fields that it did not know,
+                with what they mean where they are not told.
 
         Raises:
             UsageError: if the folder holds a run and ``resume`` is not set, if its settings
@@ -121,7 +129,7 @@ class RunStore:
             lock = _hold(folder)
             path = folder / SETTINGS
             if path.exists():
-                _check_settings(path, settings, resume)
+                _check_settings(path, settings, resume, complete)
             else:
                 _write_whole(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
             for name in ("kernels", "texts"):
@@ -140,40 +148,45 @@ class RunStore:
             UsageError: if the disk is full or the folder cannot be written; nothing that was
                 stored before is touched.
         """
-        line = record.model_dump_json().encode() + b"\n"
         path = self.folder / RECORDS
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            size = os.fstat(fd).st_size
-            try:
-                written = 0
-                while written < len(line):
-                    written += os.write(fd, line[written:])
-                os.fsync(fd)
-            except OSError as error:
-                os.ftruncate(fd, size)
-                raise UsageError(
-                    f"{path}: cannot be written ({error.strerror}); "
-                    f"the {len(self.done)} records before are intact",
-                    "make room, then run again with --resume",
-                ) from error
-        finally:
-            os.close(fd)
+            _append_whole(path, record.model_dump_json().encode() + b"\n")
+        except OSError as error:
+            raise self._refused(path, error) from error
         self.done.add(record.id)
 
     def keep_kernel(self, kernel_hash: str, text: str) -> None:
-        """Stores a candidate's text under its hash, once."""
-        path = self.folder / "kernels" / f"{kernel_hash}.ekir"
-        if not path.exists():
-            _write_whole(path, text)
+        """Stores a candidate's text under its hash, once.
+
+        Raises:
+            UsageError: as `append`.
+        """
+        self._keep(self.folder / "kernels" / f"{kernel_hash}.ekir", text)
 
     def keep_text(self, text: str) -> str:
-        """Stores a prompt or an answer under its key, once; returns the key."""
+        """Stores a prompt or an answer under its key, once; returns the key.
+
+        Raises:
+            UsageError: as `append`.
+        """
         key = text_key(text)
-        path = self.folder / "texts" / f"{key}.md"
-        if not path.exists():
-            _write_whole(path, text)
+        self._keep(self.folder / "texts" / f"{key}.md", text)
         return key
+
+    def _keep(self, path: Path, text: str) -> None:
+        if path.exists():
+            return
+        try:
+            _write_whole(path, text)
+        except OSError as error:
+            raise self._refused(path, error) from error
+
+    def _refused(self, path: Path, error: OSError) -> UsageError:
+        return UsageError(
+            f"{path}: cannot be written ({error.strerror}); "
+            f"the {len(self.done)} records before are intact",
+            "make room, then run again with --resume",
+        )
 
     def close(self) -> None:
         self._lock.release()
@@ -201,7 +214,7 @@ def _hold(folder: Path) -> FileLock:
     return lock
 
 
-def _check_settings(path: Path, settings: dict[str, Any], resume: bool) -> None:
+def _check_settings(path: Path, settings: Settings, resume: bool, complete: Completion) -> None:
     if not resume:
         raise UsageError(
             f"{path.parent}: already holds a run", "add --resume to go on, or choose another --out"
@@ -214,13 +227,13 @@ def _check_settings(path: Path, settings: dict[str, Any], resume: bool) -> None:
         raise UsageError(
             f"{path}: does not hold a run's settings", "choose another --out"
         ) from error
-    there, now = _leaves(stored), _leaves(settings)
+    there, now = _leaves(complete(stored)), _leaves(settings)
     differ = sorted(k for k in there.keys() | now.keys() if there.get(k) != now.get(k))
     if differ:
         lines = ", ".join(f"{k}: {there.get(k)!r} there, {now.get(k)!r} now" for k in differ)
         raise UsageError(
             f"{path.parent}: holds a run with other settings ({lines})",
-            "resume with the same settings, or choose another --out",
+            "resume with the same settings and version of the package, or choose another --out",
         )
 
 
@@ -249,13 +262,39 @@ def _mend(path: Path) -> list[str]:
     return [record.id for record in read_records(path).records]
 
 
+def _append_whole(path: Path, line: bytes) -> None:
+    """Adds a line and waits until it is on the disk; takes back what was written of one that does
+    not fit, where the disk still lets it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        size = os.fstat(fd).st_size
+        if size and os.pread(fd, 1, size - 1) != b"\n":
+            line = b"\n" + line  # after a line that was cut off and could not be taken back
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(fd, line[written:])
+            os.fsync(fd)
+        except OSError:
+            with contextlib.suppress(OSError):  # a cut line is set aside when the run is resumed
+                os.ftruncate(fd, size)
+            raise
+    finally:
+        os.close(fd)
+
+
 def _write_whole(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    with temporary.open("w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def _first_line(error: Exception) -> str:

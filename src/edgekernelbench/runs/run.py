@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import hashlib
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from pydantic import BaseModel, ValidationError
+
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
 from edgekernelbench.agents.model import Model, ProviderError
 from edgekernelbench.agents.registry import make_agent
@@ -21,6 +24,7 @@ from edgekernelbench.evaluator import EvalSettings, Evaluator
 from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.environment import versions
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.evaluator.room import disk_refused
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.records.schema import Record, Spent, Step, TaskFacts, record_id
 from edgekernelbench.records.store import RECORDS, RunStore, read_records
@@ -66,6 +70,23 @@ class RunConfig:
             "seed": self.seed,
             "settings": self.settings.model_dump(mode="json"),
         }
+
+
+_STORED: dict[str, type[BaseModel]] = {
+    "target": Target,
+    "limits": Spent,
+    "settings": EvalSettings,
+}
+
+
+def completed(stored: dict[str, Any]) -> dict[str, Any]:
+    """Settings as an older package stored them, with the fields that came later at their defaults:
+    a run that does not tell of them had none. What does not fit stays, and will differ."""
+    out = dict(stored)
+    for name, model in _STORED.items():
+        with contextlib.suppress(ValidationError):
+            out[name] = model.model_validate(out.get(name)).model_dump(mode="json")
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +200,7 @@ class Attempts:
             UsageError: no task has what the agent needs; see `RunStore.open`.
         """
         _refuse_if_nothing_can_be_done(config)
-        store = RunStore.open(folder, config.as_dict(), resume)
+        store = RunStore.open(folder, config.as_dict(), resume, completed)
         try:
             attempts = cls(config, store, evaluator, observer)
             for record in attempts.records():
@@ -323,7 +344,11 @@ def _attempt(
 
 
 def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
-    """The agent's answer; an agent that breaks loses its attempt, not the run."""
+    """The agent's answer; an agent that breaks loses its attempt, not the run.
+
+    Raises:
+        UsageError: the disk is full or read-only.
+    """
     lack = _lack(agent, task.workload)
     if lack:
         return Answer(None, lack)
@@ -333,7 +358,10 @@ def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
         raise
     except ProviderError as error:
         return Answer(None, str(error), EvaluationStatus.PROVIDER_ERROR)
-    except Exception:
+    except Exception as error:
+        refused = disk_refused(error) if isinstance(error, OSError) else None
+        if refused is not None:  # a fault of the disk would count as the end of this attempt
+            raise refused from error
         message = f"the agent failed: {traceback.format_exc(limit=-6)}"
         return Answer(None, message, EvaluationStatus.INFRA_ERROR)
 

@@ -6,8 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 Z95 = 1.959963984540054
+
+LEAST_FOR_BOOTSTRAP = 6
+"""A bootstrap over fewer tasks than this gives little more than their extremes."""
 
 
 def pass_at_k(attempts: int, successes: int, k: int) -> float:
@@ -38,6 +42,15 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def mean_interval(values: NDArray[np.float64], seed: int = 0) -> tuple[float, float]:
+    """Bootstrap interval (95 %) of a mean. Drawn are whole values, one a task, whatever number of
+    attempts each is the mean of."""
+    rng = np.random.default_rng(seed)
+    draws = rng.integers(0, values.size, (2000, values.size))
+    low, high = np.quantile(values[draws].mean(axis=1), (0.025, 0.975))
+    return float(low), float(high)
 
 
 def geometric_mean(

@@ -1,0 +1,48 @@
+"""Whether there is room on the disk to judge: without it good kernels look like bad ones.
+
+A compiler that cannot write its output, a baseline that cannot be stored: both end like faults of
+what was compiled. So room is looked for beforehand, and again when a verdict is a bad one.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tempfile
+from pathlib import Path
+
+from edgekernelbench.errors import UsageError
+
+NEEDED = 64 << 20
+"""Bytes: libraries of kernels and baselines take up to a few MiB each."""
+
+_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS))
+
+
+def require_room(cache: Path) -> None:
+    """Refuses to go on where kernels and baselines cannot be stored.
+
+    Raises:
+        UsageError: less than `NEEDED` bytes are left for temporary files or in the cache folder.
+    """
+    for folder, variable in (
+        (Path(tempfile.gettempdir()), "TMPDIR"),
+        (cache, "EDGEKERNELBENCH_CACHE"),
+    ):
+        free = shutil.disk_usage(folder).free
+        if free < NEEDED:
+            raise UsageError(
+                f"{folder}: {free / 2**20:.1f} MiB are left, {NEEDED >> 20} MiB are needed",
+                f"make room or set {variable} to another folder; "
+                "`ekb run --resume` goes on where it stopped",
+            )
+
+
+def disk_refused(error: OSError) -> UsageError | None:
+    """What to tell of a disk that is full or read-only; None for other errors."""
+    if error.errno not in _DISK:
+        return None
+    return UsageError(
+        f"{error.filename or tempfile.gettempdir()}: cannot be written ({error.strerror})",
+        "make room; `ekb run --resume` goes on where it stopped",
+    )

@@ -1,0 +1,80 @@
+"""Which records may stand in one figure, and which may be held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.model import Performance
+from edgekernelbench.records.schema import Record
+
+_OF_ONE_RUN: dict[str, Callable[[Record], object]] = {
+    "agent": lambda r: r.agent,
+    "model": lambda r: r.model,
+    "tolerance version": lambda r: r.task.tolerance_version,
+    "budget": lambda r: r.limits.model_dump_json(),
+    "isolation": lambda r: r.isolated,
+}
+
+
+def refuse_mixtures(records: Sequence[Record]) -> None:
+    """Refuses records that are not of one run's kind.
+
+    Raises:
+        UsageError: they mix agents, models, budgets or tolerance versions.
+    """
+    for name, key in _OF_ONE_RUN.items():
+        values = sorted({str(key(record)) for record in records})
+        if len(values) > 1:
+            raise UsageError(
+                f"records of more than one {name}: {', '.join(values)}",
+                "score one run's folder at a time",
+            )
+
+
+def refuse_unlike(a: Sequence[Record], b: Sequence[Record]) -> None:
+    """Refuses two runs whose verdicts or times do not mean the same.
+
+    Raises:
+        UsageError: they differ in tolerance version or target, or on a target in processor,
+            threads, cache state or timer; or one of them mixes some.
+    """
+    _refuse("tolerance version", *({str(r.task.tolerance_version) for r in s} for s in (a, b)))
+    targets, others = ({record.task.target for record in s} for s in (a, b))
+    if not targets & others:
+        _refuse("target", targets, others)
+    for target in sorted(targets & others):
+        here, there = ([r for r in s if r.task.target == target] for s in (a, b))
+        for name, values in _CONDITIONS.items():
+            _refuse(f"{name} on {target}", set(values(here)), set(values(there)))
+
+
+def _refuse(name: str, a: set[str], b: set[str]) -> None:
+    """A side that tells nothing (no correct kernel has no timer) contradicts nothing."""
+    if len(a | b) > 1 and a and b:
+        told = [", ".join(sorted(values)) for values in (a, b)]
+        raise UsageError(
+            f"runs of more than one {name}: {told[0]} in the first, {told[1]} in the second",
+            "run both under the same conditions",
+        )
+
+
+def _performances(records: Iterable[Record]) -> Iterator[Performance]:
+    for record in records:
+        evaluation = record.evaluation
+        if evaluation is not None:
+            yield from filter(None, (evaluation.performance, evaluation.quarantined))
+
+
+def _processors(records: Iterable[Record]) -> Iterator[str]:
+    for record in records:
+        if record.evaluation is not None and record.evaluation.environment is not None:
+            yield record.evaluation.environment.cpu
+
+
+_CONDITIONS: dict[str, Callable[[Iterable[Record]], Iterable[str]]] = {
+    "processor": _processors,
+    "number of threads": lambda records: (str(p.threads) for p in _performances(records)),
+    "cache state": lambda records: (p.cache_state for p in _performances(records)),
+    "timer": lambda records: (p.timer for p in _performances(records)),
+}
