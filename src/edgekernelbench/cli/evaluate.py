@@ -62,6 +62,8 @@ def _print(evaluation: Evaluation, name: str) -> None:
         f"{performance.timer}",
         markup=False,
     )
+    if performance.noise is not None and performance.noise.disturbed:
+        out.print(performance.noise.remark, markup=False)
     if performance.overhead_dominated:
         out.print("the call itself takes more than a quarter of this time")
     table = Table()

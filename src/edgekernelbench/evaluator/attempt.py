@@ -278,6 +278,9 @@ class Attempt:
             "best": match.best(baselines),
         }
         suspicion = match.suspicion(performance)
+        if suspicion and (doubt := match.doubt()):
+            message = f"the machine is too busy to tell whether this is true: {suspicion} ({doubt})"
+            return _Verdict(EvaluationStatus.INFRA_ERROR, message)
         if suspicion:
             fields["quarantined"] = performance
             return _Verdict(EvaluationStatus.IMPLAUSIBLE, suspicion, **fields)

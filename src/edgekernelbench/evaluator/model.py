@@ -118,6 +118,44 @@ class DeviceFigures(_Stored):
     state: DeviceState | None = None
 
 
+class Noise(_Stored):
+    """What disturbed a measurement. Shares are of 1; None where the system does not tell.
+
+    Attributes:
+        seconds: how long was watched.
+        waited: share of the time in which the contestants' threads wanted a processor that they
+            had none.
+        others: of the timed processors' time, what processes that are not measured took.
+        stolen: of the same, what a machine below this one took away.
+        slow_spins: of fixed pieces of work of the parent's, those far slower than the fastest.
+        involuntary_switches: times that a processor was taken from a contestant's thread.
+        ready: threads that wanted to run while all contestants slept, the median.
+        causes: what counts as a disturbance, in words; empty on a quiet machine.
+        widening: by which factor the intervals of logarithms were stretched for it.
+    """
+
+    seconds: float
+    waited: float | None = None
+    others: float | None = None
+    stolen: float | None = None
+    slow_spins: float | None = None
+    involuntary_switches: int = 0
+    ready: float | None = None
+    causes: tuple[str, ...] = ()
+    widening: float = 1.0
+
+    @property
+    def disturbed(self) -> bool:
+        return bool(self.causes)
+
+    @property
+    def remark(self) -> str:
+        """One line for whoever reads the verdict; empty on a quiet machine."""
+        if not self.causes:
+            return ""
+        return f"noisy machine: {'; '.join(self.causes)}; intervals {self.widening:.2f} times wider"
+
+
 class Performance(_Stored):
     """Time of one call. ``low_us..high_us`` is a 95 % interval of the median.
 
@@ -134,6 +172,7 @@ class Performance(_Stored):
         interval_reached: the interval is as narrow as the settings asked.
         device: there when a device took the time, which then reaches from the start of the first
             kernel to the end of the last.
+        noise: what disturbed the measurement, where that can be watched.
     """
 
     median_us: float
@@ -150,6 +189,7 @@ class Performance(_Stored):
     overhead_dominated: bool
     interval_reached: bool
     device: DeviceFigures | None = None
+    noise: Noise | None = None
 
 
 _LARGEST = 1e12
