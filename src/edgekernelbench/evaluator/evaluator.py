@@ -70,7 +70,7 @@ class Evaluator:
             known = ", ".join(self.machinery.baselines)
             raise UsageError(f"no baseline {unknown[0]!r}", f"there are {known}")
         # A driver places its threads itself.
-        self.cores = choose_cores(threads) if target.device is None else ()
+        self.cores: tuple[int, ...] = choose_cores(threads) if target.device is None else ()
         self.cache_dir = _writable(cache_dir or default_cache())
         self._servers = {name: ForkServer(spec) for name, spec in self.machinery.servers.items()}
         self.builder = Builder(
