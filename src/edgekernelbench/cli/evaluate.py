@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -18,6 +18,7 @@ from edgekernelbench.cli.common import (
     read_kernel,
 )
 from edgekernelbench.cli.tables import baseline_order
+from edgekernelbench.evaluator.conditions import Sustained
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 
 
@@ -25,18 +26,38 @@ def evaluate(
     kernel: KernelArgument,
     workload: Annotated[str, typer.Option("--workload", help="Which task it is for.")],
     target: TargetOption = "llvm",
+    cache: Annotated[
+        Literal["warm", "cold"],
+        typer.Option("--cache", help="What the caches hold before a call that is timed."),
+    ] = "warm",
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--sustained",
+            metavar="SECONDS",
+            help="Then call it without pause for so long: heat, throttling, energy.",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Compile, check and time a kernel beside the baselines."""
-    from edgekernelbench.evaluator import Evaluator
+    from edgekernelbench.evaluator import EvalSettings, Evaluator
+    from edgekernelbench.evaluator.sustained import sustained
     from edgekernelbench.evaluator.task import as_task
     from edgekernelbench.suite.find import find_workload
     from edgekernelbench.targets.registry import find_target
 
     text = read_kernel(kernel)
     task = find_workload(workload)
-    with Evaluator(find_target(target)) as evaluator, evaluator.session(as_task(task)) as session:
-        evaluation = session.evaluate(text)
+    settings = EvalSettings(cache_state=cache)
+    with (
+        Evaluator(find_target(target), settings=settings) as evaluator,
+        evaluator.session(as_task(task)) as session,
+    ):
+        if seconds is None:
+            evaluation = session.evaluate(text)
+        else:
+            evaluation = sustained(session, text, seconds)
     if json:
         print_json(evaluation.model_dump(mode="json"))
     else:
@@ -59,7 +80,7 @@ def _print(evaluation: Evaluation, name: str) -> None:
         f"{microseconds(performance.median_us)}  "
         f"[{microseconds(performance.low_us)} .. {microseconds(performance.high_us)}], "
         f"{len(performance.samples_us)} samples, {performance.threads} threads, "
-        f"{performance.timer}",
+        f"{performance.timer}, caches {performance.cache_state}",
         markup=False,
     )
     if performance.noise is not None and performance.noise.disturbed:
@@ -84,9 +105,30 @@ def _print(evaluation: Evaluation, name: str) -> None:
             result.route,
         )
     out.print(table)
+    if evaluation.sustained is not None:
+        _print_sustained(evaluation.sustained)
     if evaluation.resources is not None and evaluation.resources.facts is not None:
         facts = evaluation.resources.facts
         out.print(
             f"workspace {quantity(facts.workspace_bytes, 'B')}, packed constants "
             f"{quantity(facts.packed_bytes, 'B')}, compiled in {facts.compile_seconds:.2f} s"
         )
+
+
+def _print_sustained(found: Sustained) -> None:
+    ratio = ""
+    if found.ratio is not None:
+        ratio = f" ({found.ratio:.3f} [{found.ratio_low:.3f} .. {found.ratio_high:.3f}])"
+    out.print(
+        f"{found.seconds:.1f} s without pause: burst {microseconds(found.burst_us)}, steady "
+        f"{microseconds(found.steady_us)}{ratio}",
+        markup=False,
+    )
+    seen = "; ".join(found.throttled) or "nothing shows throttling"
+    out.print(f"{seen} (looked at {', '.join(found.throttle_sources)})", markup=False)
+    line = found.energy_note
+    if found.energy is not None:
+        line += f": {found.energy.watts:.2f} W, idle {found.energy.idle_watts:.2f} W"
+        joules = found.energy.joules_per_call
+        line += ", no more than idling" if joules is None else f", {joules:.3g} J a call"
+    out.print(line, markup=False)

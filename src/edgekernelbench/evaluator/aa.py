@@ -17,9 +17,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from edgekernelbench.evaluator.conditions import Noise
 from edgekernelbench.evaluator.evaluator import Evaluator
 from edgekernelbench.evaluator.judge import Judge
-from edgekernelbench.evaluator.model import Noise
 from edgekernelbench.evaluator.noise import Watch
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.static import Interface

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from edgekernelbench.compilers.base import StaticFacts
 from edgekernelbench.compilers.budget import Item
+from edgekernelbench.evaluator.conditions import Noise, Sustained
 from edgekernelbench.suite.correctness import OutputDetail
 
 
@@ -116,44 +117,6 @@ class DeviceFigures(_Stored):
     kernels_us: float | None
     host_us: float
     state: DeviceState | None = None
-
-
-class Noise(_Stored):
-    """What disturbed a measurement. Shares are of 1; None where the system does not tell.
-
-    Attributes:
-        seconds: how long was watched.
-        waited: share of the time in which the contestants' threads wanted a processor that they
-            had none.
-        others: of the timed processors' time, what processes that are not measured took.
-        stolen: of the same, what a machine below this one took away.
-        slow_spins: of fixed pieces of work of the parent's, those far slower than the fastest.
-        involuntary_switches: times that a processor was taken from a contestant's thread.
-        ready: threads that wanted to run while all contestants slept, the median.
-        causes: what counts as a disturbance, in words; empty on a quiet machine.
-        widening: by which factor the intervals of logarithms were stretched for it.
-    """
-
-    seconds: float
-    waited: float | None = None
-    others: float | None = None
-    stolen: float | None = None
-    slow_spins: float | None = None
-    involuntary_switches: int = 0
-    ready: float | None = None
-    causes: tuple[str, ...] = ()
-    widening: float = 1.0
-
-    @property
-    def disturbed(self) -> bool:
-        return bool(self.causes)
-
-    @property
-    def remark(self) -> str:
-        """One line for whoever reads the verdict; empty on a quiet machine."""
-        if not self.causes:
-            return ""
-        return f"noisy machine: {'; '.join(self.causes)}; intervals {self.widening:.2f} times wider"
 
 
 class Performance(_Stored):
@@ -310,6 +273,7 @@ class Evaluation(_Stored):
         quarantined: figures that beat the measured roofline, kept for audit.
         baselines: empty unless the kernel is correct or implausible.
         best: name of the fastest scored baseline, None when there is none.
+        sustained: what became of its time, where a correct kernel was run on without pause.
         diagnostics: JSON form of `ir.diagnostics.Diagnostic`.
         timings: seconds of wall time by step, ``total`` among them, without ``lock_wait_seconds``.
         lock_wait_seconds: time spent waiting for the device; no limit counts it.
@@ -327,6 +291,7 @@ class Evaluation(_Stored):
     baselines: dict[str, BaselineResult] = {}
     best: str | None = None
     resources: Resources | None = None
+    sustained: Sustained | None = None
     diagnostics: tuple[dict[str, Any], ...] = ()
     timings: dict[str, float] = {}
     environment: Environment | None = None
@@ -348,6 +313,8 @@ class Evaluation(_Stored):
             raise ValueError(f"correctness.passed contradicts status {status.value}")
         if self.baselines and not (correct or implausible):
             raise ValueError("baselines are measured only beside a correct kernel")
+        if self.sustained is not None and not correct:
+            raise ValueError("only a correct kernel is run on")
         if self.best is not None:
             result = self.baselines.get(self.best)
             if result is None or result.status != "measured" or not result.scored:

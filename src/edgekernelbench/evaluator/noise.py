@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgekernelbench.evaluator.model import Noise
+from edgekernelbench.evaluator.conditions import Noise
 from edgekernelbench.evaluator.statistics import median
 
 WAITED, OTHERS, STOLEN, SLOW_SPINS = 0.05, 0.15, 0.02, 0.25

@@ -160,6 +160,12 @@ def _pairs(
         _medians(rounds, count)
         for rounds, count in zip((baseline, candidate), replicas, strict=True)
     )
+    return ratio_of(above, below)
+
+
+def ratio_of(above: Sequence[float], below: Sequence[float]) -> Estimate | None:
+    """Median of the ratios of every value to every other side's, with Hodges' and Lehmann's 95 %
+    interval; None for too few values (four on each side are enough)."""
     rank = pair_rank(len(above), len(below))
     if rank is None:
         return None
