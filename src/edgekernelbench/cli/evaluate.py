@@ -19,7 +19,7 @@ from edgekernelbench.cli.common import (
 )
 from edgekernelbench.cli.tables import baseline_order
 from edgekernelbench.evaluator.conditions import Sustained
-from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus, Resources
 
 
 def evaluate(
@@ -107,12 +107,31 @@ def _print(evaluation: Evaluation, name: str) -> None:
     out.print(table)
     if evaluation.sustained is not None:
         _print_sustained(evaluation.sustained)
-    if evaluation.resources is not None and evaluation.resources.facts is not None:
-        facts = evaluation.resources.facts
-        out.print(
-            f"workspace {quantity(facts.workspace_bytes, 'B')}, packed constants "
-            f"{quantity(facts.packed_bytes, 'B')}, compiled in {facts.compile_seconds:.2f} s"
-        )
+    if performance.roofline:
+        out.print(performance.roofline, markup=False, soft_wrap=True)
+    if evaluation.resources is not None:
+        out.print(_bill(evaluation.resources), markup=False, soft_wrap=True)
+
+
+def _bill(resources: Resources) -> str:
+    """What the kernel costs beside its time."""
+    terms = []
+    if facts := resources.facts:
+        terms += [
+            f"workspace {quantity(facts.workspace_bytes, 'B')}",
+            f"packed constants {quantity(facts.packed_bytes, 'B')}",
+        ]
+        if facts.code_bytes is not None:
+            terms.append(f"code {quantity(facts.code_bytes, 'B')}")
+    if resources.memory_bytes is not None:
+        terms.append(f"memory {quantity(resources.memory_bytes, 'B')}")
+    if resources.peak_rss_bytes is not None:
+        terms.append(f"peak of the process {quantity(resources.peak_rss_bytes, 'B')}")
+    if facts:
+        terms.append(f"compiled in {facts.compile_seconds:.2f} s")
+    if resources.first_run_seconds is not None:
+        terms.append(f"first run {microseconds(resources.first_run_seconds * 1e6)}")
+    return ", ".join(terms)
 
 
 def _print_sustained(found: Sustained) -> None:

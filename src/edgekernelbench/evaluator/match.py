@@ -18,7 +18,7 @@ from edgekernelbench.evaluator.model import (
 )
 from edgekernelbench.evaluator.noise import Watch
 from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks, processor_seconds
-from edgekernelbench.evaluator.plausible import implausible
+from edgekernelbench.evaluator.plausible import DEVICE_SLACK, implausible, least_seconds
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.rivals import Rival
 from edgekernelbench.evaluator.statistics import grouped, median, speedup, stretched
@@ -190,6 +190,8 @@ class Match:
             interval_reached=times.half_width <= self._evaluator.settings.interval,
             device=self._device_figures(),
             noise=self._noise,
+            roofline=self._evaluator.roofline(),
+            roofline_us=self._roof_us(),
         )
 
     def _device_figures(self) -> DeviceFigures | None:
@@ -266,6 +268,18 @@ class Match:
         clock down, so it excuses nothing else."""
         return self._busy_audit
 
+    @property
+    def _slack(self) -> float:
+        on_device = self._evaluator.target.device is not None
+        return self._evaluator.settings.roofline_slack * (DEVICE_SLACK if on_device else 1.0)
+
+    def _roof_us(self) -> float | None:
+        """The time below which the roofline calls a result implausible."""
+        peaks = self._evaluator.peaks()
+        if peaks is None:
+            return None
+        return least_seconds(self._session.task, peaks)[0] * 1e6 / self._slack
+
     def _implausible(self, performance: Performance) -> str:
         return implausible(
             self._session.task,
@@ -273,5 +287,5 @@ class Match:
             self._evaluator.canary.overhead_us(),
             self._clocks,
             self._evaluator.peaks(),
-            self._evaluator.settings.roofline_slack,
+            self._slack,
         )

@@ -136,6 +136,8 @@ class Performance(_Stored):
         device: there when a device took the time, which then reaches from the start of the first
             kernel to the end of the last.
         noise: what disturbed the measurement, where that can be watched.
+        roofline: which roofline the time was held against, or why none.
+        roofline_us: what it would have to be below to be implausible.
     """
 
     median_us: float
@@ -153,6 +155,8 @@ class Performance(_Stored):
     interval_reached: bool
     device: DeviceFigures | None = None
     noise: Noise | None = None
+    roofline: str = ""
+    roofline_us: float | None = None
 
 
 _LARGEST = 1e12
@@ -220,6 +224,11 @@ class Resources(_Stored):
         peak_rss_bytes: growth of the process's resident memory, inputs and outputs once included.
         first_call_us: the first call after loading, page faults and thread start included.
         prepack_seconds: packing the constants, outside the timed call.
+        load_seconds: loading the program into a fresh process.
+        first_run_seconds: from a process that has nothing to the first result: loading, packing,
+            first call.
+        build_seconds: from the text to a program, checks included; ``facts.compile_seconds`` of it
+            in the compiler.
     """
 
     facts: StaticFacts | None = None
@@ -229,6 +238,9 @@ class Resources(_Stored):
     peak_rss_bytes: int | None = None
     first_call_us: float | None = None
     prepack_seconds: float | None = None
+    load_seconds: float | None = None
+    first_run_seconds: float | None = None
+    build_seconds: float | None = None
 
 
 class Environment(_Stored):

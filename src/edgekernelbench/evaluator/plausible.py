@@ -21,6 +21,10 @@ _CACHES = 4.0
 """By how much a kernel may exceed the bandwidth measured in caches: at such sizes the measured one
 is lowered by launch and wake-up, and a kernel's own inputs may lie in a nearer cache."""
 
+DEVICE_SLACK = 1.5
+"""By how much more the roofline of a device may be exceeded: the kernels that measure it follow
+default rules, and a better one gets more of its bandwidth."""
+
 _INPUTS_READ = 0.25
 """Share of the inputs that a kernel surely reads: strides, crops and conditions skip some."""
 
