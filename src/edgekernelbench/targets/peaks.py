@@ -92,10 +92,11 @@ class Peaks(BaseModel):
         """These, and the roofs of the other where they are higher."""
         if other is None:
             return self
-        bandwidths = sorted((*self.bandwidths, *other.bandwidths), key=lambda b: b.working_set)
+        *nearer, last = sorted((*self.bandwidths, *other.bandwidths), key=lambda b: b.working_set)
+        memory = max(self.memory_bytes_per_s, other.memory_bytes_per_s)
         update = {
             "flops_f32": max(self.flops_f32, other.flops_f32),
-            "bandwidths": tuple(bandwidths),
+            "bandwidths": (*nearer, last.model_copy(update={"bytes_per_s": memory})),
         }
         return self.model_copy(update=update)
 
