@@ -81,6 +81,11 @@ def test_a_log_becomes_diagnostics() -> None:
     assert oclgrind.reports("") == () and oclgrind.reports("\n\n") == ()
 
 
+def test_what_oclgrind_does_not_know_is_named() -> None:
+    told = "\nOCLGRIND FATAL ERROR (x.cpp:1)\nUndefined external function: llvm.abs.i32\nWhen"
+    assert oclgrind.lacking(told) == "llvm.abs.i32" and oclgrind.lacking("fine") == ""
+
+
 BODIES = {
     "correct": (),
     "behind": ("E620",),

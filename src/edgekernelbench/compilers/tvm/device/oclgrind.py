@@ -49,6 +49,15 @@ _HELP = {
 }
 
 
+_LACKING = re.compile(r"Undefined external function: (\S+)")
+
+
+def lacking(told: str) -> str:
+    """What Oclgrind does not know of a kernel's code, as it said on standard error; else empty."""
+    found = _LACKING.search(told)
+    return found[1] if found else ""
+
+
 def settings(gpu: Gpu, log: str) -> dict[str, str]:
     """Environment that makes Oclgrind watch for races and run groups as large as a device does."""
     return {
