@@ -42,11 +42,13 @@ def evaluate(
 ) -> None:
     """Compile, check and time a kernel beside the baselines."""
     from edgekernelbench.evaluator import EvalSettings, Evaluator
-    from edgekernelbench.evaluator.sustained import sustained
+    from edgekernelbench.evaluator.sustained import require_long, sustained
     from edgekernelbench.evaluator.task import as_task
     from edgekernelbench.suite.find import find_workload
     from edgekernelbench.targets.registry import find_target
 
+    if seconds is not None:
+        require_long(seconds)
     text = read_kernel(kernel)
     task = find_workload(workload)
     settings = EvalSettings(cache_state=cache)

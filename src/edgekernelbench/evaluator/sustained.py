@@ -71,10 +71,7 @@ def sustained(
     Raises:
         UsageError: for too few seconds.
     """
-    if seconds < LEAST_SECONDS:
-        raise UsageError(
-            f"{seconds:g} s are too short to see a steady state", f"take {LEAST_SECONDS:g} or more"
-        )
+    require_long(seconds)
     evaluation = session.evaluate(kernel_text)
     if evaluation.status is not EvaluationStatus.CORRECT:
         return evaluation
@@ -88,6 +85,18 @@ def sustained(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return evaluation.model_copy(update={"sustained": found})
+
+
+def require_long(seconds: float) -> None:
+    """Refuses what is too short.
+
+    Raises:
+        UsageError: no steady state can be seen in so many seconds.
+    """
+    if not seconds >= LEAST_SECONDS:
+        raise UsageError(
+            f"{seconds:g} s are too short to see a steady state", f"take {LEAST_SECONDS:g} or more"
+        )
 
 
 def _failed_later(evaluation: Evaluation, error: Exception) -> Evaluation:
