@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from edgekernelbench.evaluator.match import flush_bytes
-from edgekernelbench.evaluator.runchild import Sample, _OnHost
+from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.sustained import sustained
+from edgekernelbench.evaluator.sweep import Sweep
 from edgekernelbench.evaluator.task import Pool
 from tests.evaluator.fakes import FakeTask, make_evaluator
 
@@ -169,15 +170,27 @@ def test_a_cold_call_is_slower_for_its_caches_alone(tmp_path: Path) -> None:
     assert cold > 1.5 * warm
 
 
-def test_a_flush_visits_every_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_visits_every_other_core_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     visited: list[tuple[int, ...]] = []
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {7})
     monkeypatch.setattr("os.sched_setaffinity", lambda _, cores: visited.append(tuple(cores)))
-    bound = _OnHost.__new__(_OnHost)
-    bound._cores, bound._other = (0, 2, 3), None
-    bound._flush(1 << 16)
-    assert visited == [(2,), (3,), (0,), (7,)]
-    assert bound._other is not None and set(bound._other[:10]) == {3}
+    Sweep((2, 3))()
+    assert visited == [(2,), (3,), (7,)]
+
+
+def test_cold_measurements_sweep_before_each_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[int] = []
+    monkeypatch.setattr(Sweep, "__call__", lambda _: swept.append(1))
+    with make_evaluator(tmp_path, cache_state="cold") as evaluator:
+        evaluator.cores = (evaluator.cores[0],) * 2
+        cold = evaluator.evaluate("correct", FakeTask()).performance
+    while_cold = len(swept)
+    assert cold is not None and while_cold > len(cold.samples_us)
+    with make_evaluator(tmp_path) as evaluator:
+        evaluator.evaluate("correct", FakeTask())
+    assert len(swept) == while_cold
 
 
 def test_sustained(tmp_path: Path) -> None:

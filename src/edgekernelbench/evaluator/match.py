@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.environment import observe_device
@@ -22,6 +22,7 @@ from edgekernelbench.evaluator.plausible import DEVICE_SLACK, implausible, least
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.rivals import Rival
 from edgekernelbench.evaluator.statistics import grouped, median, speedup, stretched
+from edgekernelbench.evaluator.sweep import Sweep
 from edgekernelbench.evaluator.task import Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
 from edgekernelbench.targets.model import Target
@@ -64,15 +65,24 @@ class Match:
         self._evaluator = session.evaluator
         self._pool = pool
         settings = self._evaluator.settings
-        flush = flush_bytes(self._evaluator.target) if settings.cache_state == "cold" else 0
         self._watch = self._watched()
-        self._meter = Meter(settings, len(pool.sets), source, flush_bytes=flush, watch=self._watch)
+        self._meter = Meter(settings, len(pool.sets), source, watch=self._watch, **self._cold())
         self.candidate = Entrant(candidate, True, self._timed(judge))
         self._entrants: dict[str, Entrant] = {}
         self._clocks: Clocks | None = None
         self._device_state: DeviceState | None = None
         self._noise: Noise | None = None
         self._busy_audit = ""
+
+    def _cold(self) -> dict[str, Any]:
+        """What empties the caches, where they are to be cold."""
+        if self._evaluator.settings.cache_state == "warm":
+            return {}
+        others = self._evaluator.cores[1:]
+        return {
+            "flush_bytes": flush_bytes(self._evaluator.target),
+            "sweep": Sweep(others) if others else None,
+        }
 
     def _watched(self) -> Watch | None:
         """A watch of the processors where programs run on them; a device of its own is not

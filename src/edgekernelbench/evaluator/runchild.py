@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import socket
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,6 @@ from edgekernelbench.baselines.base import DeviceRunner, Runner
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.regions import Arena, Layout, fill, read_only, writable
 from edgekernelbench.targets.placement import Spreader
-
-_PRIVATE_BYTES = 8 << 20
-"""More than any cache that a core has to itself."""
 
 RunnerFactory = Callable[[Path, dict[str, Any]], Runner | DeviceRunner]
 
@@ -73,16 +69,12 @@ class RunRequest(_Message):
 class _Bound:
     """Arrays of a program, with its inputs.
 
-    Args:
-        cores: processors that its threads are bound to.
-
     Attributes:
         device_ns: of each sample so far, where a device takes the time: its kernels alone (None
             where it does not tell them apart), and what passed on the host meanwhile.
     """
 
-    def __init__(self, runner: Any, bind: Bind, fds: list[int], cores: Sequence[int] = ()) -> None:
-        self._cores = tuple(cores)
+    def __init__(self, runner: Any, bind: Bind, fds: list[int]) -> None:
         out_fd, const_fd, *set_fds = fds
         self._copy_out = writable(out_fd, bind.arena.size)
         self.arena = Arena(bind.arena, bind.pattern)
@@ -156,16 +148,9 @@ class _OnHost(_Bound):
         copy[...] = self.arena.bytes
 
     def _flush(self, size: int) -> None:
-        """Writes other memory, on every core: each has caches that no other core empties."""
         if self._other is None or self._other.size < size:
             self._other = np.zeros(size, np.uint8)
-        where = os.sched_getaffinity(0)
-        for core in self._cores[1:]:
-            os.sched_setaffinity(0, (core,))
-            self._other[:_PRIVATE_BYTES] += 1
-        os.sched_setaffinity(0, self._cores[:1] or where)
         self._other += 1
-        os.sched_setaffinity(0, where)
 
 
 class _OnDevice(_Bound):
@@ -201,8 +186,7 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
     gc.disable()
     module, _, function = payload["factory"].partition(":")
     factory: RunnerFactory = getattr(importlib.import_module(module), function)
-    cores = payload["options"]["cores"]
-    spreader = Spreader(cores)
+    spreader = Spreader(payload["options"]["cores"])
     runner: Runner | DeviceRunner | None = None
     bound: _Bound | None = None
     while True:
@@ -215,7 +199,7 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
                     load_ns = time.perf_counter_ns() - loading
                     wanted = Bind.model_validate(message)
                     made = _OnDevice if wanted.on_device else _OnHost
-                    bound = made(runner, wanted, received, cores)
+                    bound = made(runner, wanted, received)
                     reply: dict[str, Any] = {"bind_ns": bound.bind_ns, "load_ns": load_ns}
                 case "run":
                     assert bound is not None

@@ -128,6 +128,8 @@ class Meter:
         random_source: decides order, inputs, fillings and looks.
         sleep, clock: for simulations.
         flush_bytes: memory to write before each sample, so that it finds the caches empty.
+        sweep: empties what `flush_bytes` does not reach; called before each block, which then is
+            of one sample.
         watch: of the machine; without one it is taken for quiet.
     """
 
@@ -140,7 +142,9 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
         flush_bytes: int = 0,
         watch: Watching | None = None,
+        sweep: Callable[[], None] | None = None,
     ) -> None:
+        self._sweep = sweep
         self._flush_bytes = flush_bytes
         self._watch = watch
         self._disturbed = False
@@ -200,6 +204,8 @@ class Meter:
         )
 
     def _block(self, entrant: Entrant, samples: list[Sample]) -> list[int]:
+        if self._sweep is not None:
+            self._sweep()
         times = entrant.runs.run(samples)
         for sample in samples:
             if sample.keep:
