@@ -168,6 +168,8 @@ def test_probe_tells_of_each_measurement_and_writes_a_profile(
         ["check", "/"],
         ["eval", "-", "--workload", "nonsense"],
         ["eval", "-", "--workload", "gelu_erf__02", "--target", "toaster"],
+        ["eval", "-", "--workload", "gelu_erf__02", "--sustained", "1"],
+        ["eval", "-", "--workload", "gelu_erf__02", "--sustained", "nan"],
         ["run", "--agent", "nobody", "--out", "x"],
         ["run", "--subset", "nothing", "--out", "x"],
         ["run", "--workload", "nonsense", "--out", "x"],

@@ -6,8 +6,14 @@ import os
 import signal
 from pathlib import Path
 
-from edgekernelbench.evaluator.model import Evaluation
-from edgekernelbench.evaluator.sustained import Sustained, sustained
+import pytest
+
+from edgekernelbench.evaluator.match import flush_bytes
+from edgekernelbench.evaluator.runchild import Sample
+from edgekernelbench.evaluator.static import Interface
+from edgekernelbench.evaluator.sustained import sustained
+from edgekernelbench.evaluator.sweep import Sweep
+from edgekernelbench.evaluator.task import Pool
 from tests.evaluator.fakes import FakeTask, make_evaluator
 
 
@@ -142,15 +148,61 @@ def test_cold_calls_are_slower(tmp_path: Path) -> None:
     assert cold.median_us > 1.5 * warm.median_us
 
 
+def test_a_cold_call_is_slower_for_its_caches_alone(tmp_path: Path) -> None:
+    """Single calls with and without other memory written first, in turns."""
+    task = FakeTask()
+    with make_evaluator(tmp_path) as evaluator:
+        folder = tmp_path / "kernel"
+        folder.mkdir()
+        evaluator.builder.kernel("correct", Interface.of(task), folder)
+        pool = Pool(task, 3)
+        contestant = evaluator.kernel_contestant("kernel", folder, task)
+        try:
+            contestant.bind(pool, 0, 10.0)
+            size = flush_bytes(evaluator.target)
+            plans = [
+                [Sample(set=0, poison=0, lead=0, calls=1, flush_bytes=n)] * 15 for n in (0, size)
+            ]
+            warm, cold = (min(contestant.run(plan)[1:]) for plan in plans)
+        finally:
+            contestant.close()
+            pool.close()
+    assert cold > 1.5 * warm
+
+
+def test_a_sweep_visits_every_other_core_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    visited: list[tuple[int, ...]] = []
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {7})
+    monkeypatch.setattr("os.sched_setaffinity", lambda _, cores: visited.append(tuple(cores)))
+    Sweep((2, 3))()
+    assert visited == [(2,), (3,), (7,)]
+
+
+def test_cold_measurements_sweep_before_each_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[int] = []
+    monkeypatch.setattr(Sweep, "__call__", lambda _: swept.append(1))
+    with make_evaluator(tmp_path, cache_state="cold") as evaluator:
+        evaluator.cores = (evaluator.cores[0],) * 2
+        cold = evaluator.evaluate("correct", FakeTask()).performance
+    while_cold = len(swept)
+    assert cold is not None and while_cold > len(cold.samples_us)
+    with make_evaluator(tmp_path) as evaluator:
+        evaluator.evaluate("correct", FakeTask())
+    assert len(swept) == while_cold
+
+
 def test_sustained(tmp_path: Path) -> None:
     with (
         make_evaluator(tmp_path) as evaluator,
         evaluator.session(FakeTask()) as session,
     ):
-        found = sustained(session, "correct", seconds=1.5, window_s=0.2)
-        wrong = sustained(session, "wrong", seconds=1.5)
-    assert isinstance(found, Sustained)
-    assert found.seconds >= 1.5 and 4 <= len(found.windows) <= 9
+        evaluation = sustained(session, "correct", seconds=4.0, window_s=0.4)
+        wrong = sustained(session, "wrong", seconds=4.0)
+    found = evaluation.sustained
+    assert evaluation.status == "correct" and found is not None
+    assert found.seconds >= 4.0 and 4 <= len(found.windows) <= 11
     assert found.checked_samples == len(found.windows) + 1
     assert 0.2 < found.steady_us / found.burst_us < 5
-    assert isinstance(wrong, Evaluation) and wrong.status == "wrong_result"
+    assert wrong.status == "wrong_result" and wrong.sustained is None

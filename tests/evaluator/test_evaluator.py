@@ -159,3 +159,13 @@ def test_inputs_are_secret_and_drawn_anew(evaluator: Evaluator) -> None:
     assert not set(first.seed.input_seeds) & set(third.seed.input_seeds)
     assert first.seed.const_seed != third.seed.const_seed
     assert len(set(first.seed.input_seeds)) == 3
+
+
+def test_the_bill_of_an_evaluation(tmp_path: Path) -> None:
+    with make_evaluator(tmp_path) as evaluator:
+        bill = evaluator.evaluate("correct", FakeTask()).resources
+    assert bill is not None and bill.facts is not None
+    assert bill.memory_bytes and bill.memory_limit_bytes and bill.peak_rss_bytes is not None
+    assert bill.build_seconds and bill.load_seconds and bill.first_call_us
+    parts = bill.load_seconds + (bill.prepack_seconds or 0) + bill.first_call_us * 1e-6
+    assert bill.first_run_seconds == pytest.approx(parts)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from edgekernelbench.evaluator.parentclock import Clocks
 from edgekernelbench.evaluator.plausible import implausible, least_seconds
-from edgekernelbench.targets.peaks import Bandwidth, Peaks
-from tests.evaluator.fakes import FakeTask
+from edgekernelbench.targets import peaks as peaks_module
+from edgekernelbench.targets.model import Gpu, RatedPeak, Target
+from edgekernelbench.targets.peaks import Bandwidth, Peaks, device_peaks, rated_peaks, store_peaks
+from tests.evaluator.fakes import FakeTask, make_evaluator
 
 PEAKS = Peaks(
     target="llvm",
@@ -69,3 +75,58 @@ def test_bandwidth_by_working_set() -> None:
     assert PEAKS.bytes_per_s(1000) == 200e9
     assert PEAKS.bytes_per_s(10 << 20) == 200e9
     assert PEAKS.bytes_per_s(1 << 40) == PEAKS.memory_bytes_per_s == 20e9
+
+
+CARD = Target(
+    name="card", backend="cuda", description="a card", threads=8, vector_bits=128,
+    cache_bytes=(1 << 20,), memory_bytes=1 << 30, gpu=Gpu(),
+    peaks=(
+        RatedPeak(of="bandwidth", rate=1e12, source="vendor"),
+        RatedPeak(of="f32", rate=10e12, source="measured"),
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EDGEKERNELBENCH_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_a_profile_gives_a_device_its_roofline(cache: Path) -> None:
+    peaks = device_peaks(CARD)
+    assert peaks is not None and peaks.flops_f32 == 10e12
+    assert peaks.memory_bytes_per_s == 1e12 and peaks.bandwidths[-1].working_set == 2 << 20
+    assert "measured, vendor" in peaks.method
+    assert device_peaks(CARD.model_copy(update={"peaks": ()})) is None
+    assert rated_peaks(CARD.model_copy(update={"peaks": CARD.peaks[:1]})) is None
+
+
+def test_what_was_measured_on_a_device_counts_with_its_profile(cache: Path) -> None:
+    measured = PEAKS.model_copy(update={"target": "card", "cpu": "a card", "threads": 8})
+    store_peaks(CARD, measured)
+    peaks = device_peaks(CARD)
+    assert peaks is not None and peaks.method == measured.method
+    assert peaks.flops_f32 == 10e12 and peaks.bytes_per_s(1 << 40) == 1e12
+    other = CARD.model_copy(update={"description": "another card", "peaks": ()})
+    assert device_peaks(other) is None
+    assert peaks_module.load_peaks(other) is not None
+
+
+def test_a_time_below_the_roofline_is_kept_and_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very kernel that is right: against a roof that says it cannot be so fast."""
+    low = PEAKS.bandwidths[0].model_copy(update={"bytes_per_s": 1e6})
+    slow = PEAKS.model_copy(update={"bandwidths": (low,), "flops_f32": 1e6})
+    with make_evaluator(tmp_path) as evaluator:
+        plain = evaluator.evaluate("correct", FakeTask())
+        monkeypatch.setattr(evaluator, "_peaks", slow)
+        monkeypatch.setattr(evaluator, "measure_peaks", lambda: False)
+        found = evaluator.evaluate("correct", FakeTask())
+    assert plain.performance is not None and plain.performance.roofline_us is None
+    assert "peaks of fake are not measured" in plain.performance.roofline
+    assert found.status == "implausible" and "roofline" in found.message
+    assert found.quarantined is not None and found.quarantined.roofline_us is not None
+    assert found.quarantined.median_us < found.quarantined.roofline_us
+    assert "held against the peaks of llvm" in found.quarantined.roofline

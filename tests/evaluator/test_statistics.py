@@ -7,7 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from edgekernelbench.evaluator.statistics import LEAST, estimate, grouped, interval_rank, speedup
+from edgekernelbench.evaluator.statistics import (
+    LEAST,
+    estimate,
+    grouped,
+    interval_rank,
+    pair_rank,
+    speedup,
+)
 
 
 def test_rank_has_the_coverage_and_is_the_largest_with_it() -> None:
@@ -85,3 +92,17 @@ def test_intervals_cover_noise_and_luck(luck: float, noise: float) -> None:
 def test_with_one_replica_only_noise_counts() -> None:
     rounds = dict(enumerate((1.0, 1.1, 1.2, 1.3, 1.4, 1.5)))
     assert grouped(rounds, 1) == estimate(list(rounds.values()))
+
+
+def test_ranks_of_pairs_are_those_of_the_tables() -> None:
+    """Critical values of the Mann-Whitney statistic, two-sided, 5 %."""
+    table = {(4, 4): 0, (5, 5): 2, (4, 5): 1, (6, 6): 5, (8, 8): 13, (3, 3): None, (1, 8): None}
+    assert {pair: pair_rank(*pair) for pair in table} == table
+
+
+def test_four_slow_processes_against_three_fast_ones_prove_nothing() -> None:
+    """The fourth one on the other side is as slow: so fast ones may come up on this side, too."""
+    slow = dict.fromkeys(range(12), 2.0)
+    mixed = {r: 2.0 if r % 4 == 3 else 1.0 for r in range(12)}
+    found = speedup(slow, mixed, (4, 4))
+    assert found.median == 2.0 and found.low < 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -18,25 +18,48 @@ from edgekernelbench.cli.common import (
     read_kernel,
 )
 from edgekernelbench.cli.tables import baseline_order
-from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.conditions import Sustained
+from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus, Resources
 
 
 def evaluate(
     kernel: KernelArgument,
     workload: Annotated[str, typer.Option("--workload", help="Which task it is for.")],
     target: TargetOption = "llvm",
+    cache: Annotated[
+        Literal["warm", "cold"],
+        typer.Option("--cache", help="What the caches hold before a call that is timed."),
+    ] = "warm",
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--sustained",
+            metavar="SECONDS",
+            help="Then call it without pause for so long: heat, throttling, energy.",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Compile, check and time a kernel beside the baselines."""
-    from edgekernelbench.evaluator import Evaluator
+    from edgekernelbench.evaluator import EvalSettings, Evaluator
+    from edgekernelbench.evaluator.sustained import require_long, sustained
     from edgekernelbench.evaluator.task import as_task
     from edgekernelbench.suite.find import find_workload
     from edgekernelbench.targets.registry import find_target
 
+    if seconds is not None:
+        require_long(seconds)
     text = read_kernel(kernel)
     task = find_workload(workload)
-    with Evaluator(find_target(target)) as evaluator, evaluator.session(as_task(task)) as session:
-        evaluation = session.evaluate(text)
+    settings = EvalSettings(cache_state=cache)
+    with (
+        Evaluator(find_target(target), settings=settings) as evaluator,
+        evaluator.session(as_task(task)) as session,
+    ):
+        if seconds is None:
+            evaluation = session.evaluate(text)
+        else:
+            evaluation = sustained(session, text, seconds)
     if json:
         print_json(evaluation.model_dump(mode="json"))
     else:
@@ -59,9 +82,11 @@ def _print(evaluation: Evaluation, name: str) -> None:
         f"{microseconds(performance.median_us)}  "
         f"[{microseconds(performance.low_us)} .. {microseconds(performance.high_us)}], "
         f"{len(performance.samples_us)} samples, {performance.threads} threads, "
-        f"{performance.timer}",
+        f"{performance.timer}, caches {performance.cache_state}",
         markup=False,
     )
+    if performance.noise is not None and performance.noise.disturbed:
+        out.print(performance.noise.remark, markup=False)
     if performance.overhead_dominated:
         out.print("the call itself takes more than a quarter of this time")
     table = Table()
@@ -82,9 +107,49 @@ def _print(evaluation: Evaluation, name: str) -> None:
             result.route,
         )
     out.print(table)
-    if evaluation.resources is not None and evaluation.resources.facts is not None:
-        facts = evaluation.resources.facts
-        out.print(
-            f"workspace {quantity(facts.workspace_bytes, 'B')}, packed constants "
-            f"{quantity(facts.packed_bytes, 'B')}, compiled in {facts.compile_seconds:.2f} s"
-        )
+    if evaluation.sustained is not None:
+        _print_sustained(evaluation.sustained)
+    if performance.roofline:
+        out.print(performance.roofline, markup=False, soft_wrap=True)
+    if evaluation.resources is not None:
+        out.print(_bill(evaluation.resources), markup=False, soft_wrap=True)
+
+
+def _bill(resources: Resources) -> str:
+    """What the kernel costs beside its time."""
+    terms = []
+    if facts := resources.facts:
+        terms += [
+            f"workspace {quantity(facts.workspace_bytes, 'B')}",
+            f"packed constants {quantity(facts.packed_bytes, 'B')}",
+        ]
+        if facts.code_bytes is not None:
+            terms.append(f"code {quantity(facts.code_bytes, 'B')}")
+    if resources.memory_bytes is not None:
+        terms.append(f"memory {quantity(resources.memory_bytes, 'B')}")
+    if resources.peak_rss_bytes is not None:
+        terms.append(f"peak of the process {quantity(resources.peak_rss_bytes, 'B')}")
+    if facts:
+        terms.append(f"compiled in {facts.compile_seconds:.2f} s")
+    if resources.first_run_seconds is not None:
+        terms.append(f"first run {microseconds(resources.first_run_seconds * 1e6)}")
+    return ", ".join(terms)
+
+
+def _print_sustained(found: Sustained) -> None:
+    ratio = ""
+    if found.ratio is not None:
+        ratio = f" ({found.ratio:.3f} [{found.ratio_low:.3f} .. {found.ratio_high:.3f}])"
+    out.print(
+        f"{found.seconds:.1f} s without pause: burst {microseconds(found.burst_us)}, steady "
+        f"{microseconds(found.steady_us)}{ratio}",
+        markup=False,
+    )
+    seen = "; ".join(found.throttled) or "nothing shows throttling"
+    out.print(f"{seen} (looked at {', '.join(found.throttle_sources)})", markup=False)
+    line = found.energy_note
+    if found.energy is not None:
+        line += f": {found.energy.watts:.2f} W, idle {found.energy.idle_watts:.2f} W"
+        joules = found.energy.joules_per_call
+        line += ", no more than idling" if joules is None else f", {joules:.3g} J a call"
+    out.print(line, markup=False)

@@ -230,6 +230,7 @@ class Attempt:
             facts=built.manifest.facts,
             memory_bytes=memory.needed,
             memory_limit_bytes=memory.allowed,
+            build_seconds=self.seconds["build"],
             budget=items,
         )
         if said := over(items):
@@ -239,11 +240,15 @@ class Attempt:
         """Raises the verdict when more memory was used than is allowed."""
         resources: Resources = self._fields["resources"]
         used = candidate.rss_growth()
+        first_us = match.candidate.series.first_call_us
+        started = candidate.load_seconds + candidate.bind_seconds
         self._fields["resources"] = resources.model_copy(
             update={
                 "peak_rss_bytes": used,
-                "first_call_us": match.candidate.series.first_call_us,
+                "first_call_us": first_us,
                 "prepack_seconds": candidate.bind_seconds,
+                "load_seconds": candidate.load_seconds,
+                "first_run_seconds": started + first_us * 1e-6,
             }
         )
         limit = self._evaluator.target.memory_bytes
@@ -278,6 +283,9 @@ class Attempt:
             "best": match.best(baselines),
         }
         suspicion = match.suspicion(performance)
+        if suspicion and (doubt := match.doubt()):
+            message = f"the machine is too busy to tell whether this is true: {suspicion} ({doubt})"
+            return _Verdict(EvaluationStatus.INFRA_ERROR, message)
         if suspicion:
             fields["quarantined"] = performance
             return _Verdict(EvaluationStatus.IMPLAUSIBLE, suspicion, **fields)

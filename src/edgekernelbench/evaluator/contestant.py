@@ -53,6 +53,7 @@ class _Reply(BaseModel):
 
 class _BindReply(_Reply):
     bind_ns: int = Field(ge=0, le=10**14)
+    load_ns: int = Field(ge=0, le=10**14)
 
 
 class _RunReply(_Reply):
@@ -106,6 +107,8 @@ class Contestant:
 
     Attributes:
         deadline: `time.monotonic` by which everything must be done, if there is one.
+        bind_seconds: that giving the program its constants took, the last time.
+        load_seconds: that loading the program took then; next to nothing where it was loaded.
         device_samples: every sample since the process was bound, where it runs on a device.
     """
 
@@ -132,6 +135,7 @@ class Contestant:
         self.device_samples: list[DeviceSample] = []
         self._pattern = 0
         self.bind_seconds = 0.0
+        self.load_seconds = 0.0
         self._worker: Worker | None = None
         self._out: Shared | None = None
         self.deadline: float | None = None
@@ -186,6 +190,7 @@ class Contestant:
         fds = [region.fd for region in regions] + ([] if twin is None else [twin.fd])
         reply = self._ask({"op": "bind", **bind.model_dump(mode="json")}, timeout, _BindReply, fds)
         self.bind_seconds = reply.bind_ns / 1e9
+        self.load_seconds = reply.load_ns / 1e9
         self._pool = pool
 
     def _start(self) -> None:

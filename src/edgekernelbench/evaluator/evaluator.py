@@ -22,7 +22,7 @@ from edgekernelbench.evaluator.task import EvalTask, ports
 from edgekernelbench.targets.device import CudaDevice, Device
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
-from edgekernelbench.targets.peaks import Peaks, load_peaks
+from edgekernelbench.targets.peaks import Peaks, device_peaks, load_peaks, rated_peaks
 from edgekernelbench.targets.placement import choose_cores
 
 _LOG_BYTES = 1 << 20
@@ -70,7 +70,7 @@ class Evaluator:
             known = ", ".join(self.machinery.baselines)
             raise UsageError(f"no baseline {unknown[0]!r}", f"there are {known}")
         # A driver places its threads itself.
-        self.cores = choose_cores(threads) if target.device is None else ()
+        self.cores: tuple[int, ...] = choose_cores(threads) if target.device is None else ()
         self.cache_dir = _writable(cache_dir or default_cache())
         self._servers = {name: ForkServer(spec) for name, spec in self.machinery.servers.items()}
         self.builder = Builder(
@@ -79,10 +79,13 @@ class Evaluator:
         self.canary = Canary(self)
         # One object, so that a thread that holds the lock may take it again.
         self._lock = device_lock(target, self.cache_dir)
-        # Peaks are those of the host's processor; of other devices none are measured yet.
-        roofline = self.settings.roofline and target.backend == "llvm"
-        self._measures_peaks = machinery is None and roofline
-        self._peaks = load_peaks(self.target) if self._measures_peaks else None
+        # The host's peaks are measured when they are first needed, a device's only on request:
+        # `ekb devices probe`.
+        roofline = self.settings.roofline and machinery is None
+        on_host = target.backend == "llvm"
+        self._measures_peaks = roofline and on_host
+        known = load_peaks if on_host else device_peaks
+        self._peaks = known(self.target) if roofline else None
         self._peak_measurements = 0
         self._measuring_peaks = False
 
@@ -117,7 +120,7 @@ class Evaluator:
         return self._lock
 
     def peaks(self) -> Peaks | None:
-        """The measured peaks of the target, or None where the settings want no roofline."""
+        """The peaks of the target, or None where there are none or the settings want none."""
         if self._measures_peaks and self._peaks is None and not self._measuring_peaks:
             with self.device_lock():
                 self.measure_peaks()
@@ -128,7 +131,8 @@ class Evaluator:
 
         Results are held against no roofline meanwhile.
         """
-        if not self._measures_peaks or self._peak_measurements >= _PEAK_MEASUREMENTS:
+        known = self._measures_peaks or self._peaks is not None
+        if not known or self._peak_measurements >= _PEAK_MEASUREMENTS:
             return False
         from edgekernelbench.evaluator.peaks import measure_peaks
 
@@ -136,9 +140,24 @@ class Evaluator:
         self._measuring_peaks, self._peaks = True, None
         try:
             self._peaks = measure_peaks(self.target, self)
+            if self.target.device is not None:
+                self._peaks = self._peaks.joined(rated_peaks(self.target))
         finally:
             self._measuring_peaks = False
         return True
+
+    def roofline(self) -> str:
+        """Which roofline results are held against, or why none, in one line."""
+        if not self.settings.roofline:
+            return "held against no roofline: the settings want none"
+        if self._peaks is None:
+            name = self.target.name
+            return (
+                f"held against no roofline: the peaks of {name} are not measured; "
+                f"`ekb devices probe --target {name}` does that"
+            )
+        when = f", {self._peaks.date}" if self._peaks.date else ""
+        return f"held against the peaks of {self._peaks.target}: {self._peaks.method}{when}"
 
     def kernel_contestant(
         self, name: str, folder: Path, task: EvalTask, unlimited_time: bool = False

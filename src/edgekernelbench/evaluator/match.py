@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.environment import observe_device
@@ -13,13 +13,16 @@ from edgekernelbench.evaluator.model import (
     BaselineResult,
     DeviceFigures,
     DeviceState,
+    Noise,
     Performance,
 )
-from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks
-from edgekernelbench.evaluator.plausible import implausible
+from edgekernelbench.evaluator.noise import Watch
+from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks, processor_seconds
+from edgekernelbench.evaluator.plausible import DEVICE_SLACK, implausible, least_seconds
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.rivals import Rival
-from edgekernelbench.evaluator.statistics import grouped, median, speedup
+from edgekernelbench.evaluator.statistics import grouped, median, speedup, stretched
+from edgekernelbench.evaluator.sweep import Sweep
 from edgekernelbench.evaluator.task import Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
 from edgekernelbench.targets.model import Target
@@ -62,12 +65,35 @@ class Match:
         self._evaluator = session.evaluator
         self._pool = pool
         settings = self._evaluator.settings
-        flush = flush_bytes(self._evaluator.target) if settings.cache_state == "cold" else 0
-        self._meter = Meter(settings, len(pool.sets), source, flush_bytes=flush)
+        self._watch = self._watched()
+        self._meter = Meter(settings, len(pool.sets), source, watch=self._watch, **self._cold())
         self.candidate = Entrant(candidate, True, self._timed(judge))
         self._entrants: dict[str, Entrant] = {}
         self._clocks: Clocks | None = None
         self._device_state: DeviceState | None = None
+        self._noise: Noise | None = None
+        self._busy_audit = ""
+
+    def _cold(self) -> dict[str, Any]:
+        """What empties the caches, where they are to be cold."""
+        if self._evaluator.settings.cache_state == "warm":
+            return {}
+        others = self._evaluator.cores[1:]
+        return {
+            "flush_bytes": flush_bytes(self._evaluator.target),
+            "sweep": Sweep(others) if others else None,
+        }
+
+    def _watched(self) -> Watch | None:
+        """A watch of the processors where programs run on them; a device of its own is not
+        disturbed by what they do."""
+        device = self._evaluator.target.device
+        on_host = device is None or device.is_host_cpu
+        return Watch(self._evaluator.cores, self._pids) if on_host else None
+
+    def _pids(self) -> list[int]:
+        running = [r.contestant for r in self._session.rivals.all if r.name in self._entrants]
+        return [pid for each in (self._replicas, *running) if each for pid in each.pids]
 
     def _timed(self, judge: Judge) -> Callable[[int], None]:
         def look(number: int) -> None:
@@ -99,12 +125,29 @@ class Match:
                     others.append(entrant)
         with self._attempt.step("measure"):
             self._meter.rounds(self.candidate, others, self._dropped)
+            self._noise = self._watch.seen() if self._watch is not None else None
         with self._attempt.step("audit"):
-            self._replicas.turn(0)
-            median_us = self.candidate.series.median_us
-            around_us = _LAUNCH_US * self._attempt.launches
-            self._device_state = observe_device(self._evaluator.target.cuda)
-            self._clocks = compare_clocks(self.candidate.runs, median_us, around_us)
+            self._audit()
+
+    def _audit(self) -> None:
+        """Asks the other clocks, and how busy the machine is meanwhile: where they disagree for
+        reasons that other work can have, a busy machine leaves doubt."""
+        self._replicas.turn(0)
+        self._device_state = observe_device(self._evaluator.target.cuda)
+        watch = Watch(self._evaluator.cores, lambda: self._replicas.pids[:1])
+        watch.begin()
+        around_us = _LAUNCH_US * self._attempt.launches
+        median_us = self.candidate.series.median_us
+        clocks = compare_clocks(self.candidate.runs, median_us, around_us, self._ran)
+        self._clocks = clocks
+        if clocks is not None and clocks.disagree and not clocks.forged:
+            self._busy_audit = "; ".join(watch.seen().causes)
+
+    def _ran(self) -> float | None:
+        """Where a device takes the time, processors tell nothing of it."""
+        pid = self._replicas.current.pid
+        on_device = self._evaluator.target.device is not None
+        return None if pid is None or on_device else processor_seconds(pid)
 
     def _enter(self, rival: Rival) -> Entrant | None:
         assert rival.contestant is not None
@@ -133,9 +176,13 @@ class Match:
         return status == "wrong_result" and rival.gives_way(str(error))
 
     # ------------------------------------------------------------ figures
+    @property
+    def _widening(self) -> float:
+        return 1.0 if self._noise is None else self._noise.widening
+
     def performance(self) -> Performance:
         series = self.candidate.series
-        times = grouped(series.rounds, self.candidate.runs.count)
+        times = stretched(grouped(series.rounds, self.candidate.runs.count), self._widening)
         overhead = self._evaluator.canary.overhead_us()
         return Performance(
             median_us=times.median,
@@ -152,6 +199,9 @@ class Match:
             replicas=self.candidate.runs.count,
             interval_reached=times.half_width <= self._evaluator.settings.interval,
             device=self._device_figures(),
+            noise=self._noise,
+            roofline=self._evaluator.roofline(),
+            roofline_us=self._roof_us(),
         )
 
     def _device_figures(self) -> DeviceFigures | None:
@@ -180,8 +230,9 @@ class Match:
     def _result(self, rival: Rival, entrant: Entrant) -> BaselineResult:
         series = entrant.series
         replicas = entrant.runs.count, self.candidate.runs.count
-        times = grouped(series.rounds, replicas[0])
+        times = stretched(grouped(series.rounds, replicas[0]), self._widening)
         ratio = speedup(series.rounds, self.candidate.series.rounds, replicas)
+        ratio = stretched(ratio, self._widening)
         return BaselineResult(
             status="measured",
             scored=rival.scored,
@@ -211,19 +262,40 @@ class Match:
     def suspicion(self, performance: Performance) -> str:
         """Why the candidate's time cannot be true; empty when it can.
 
-        Before the roofline accuses, it is measured anew: it may have been taken on a busy machine.
+        Before the roofline accuses, it is measured anew, and so is the overhead of a call: they
+        may have been taken on a busy machine.
         """
         found = self._implausible(performance)
+        if found and self._evaluator.canary.overhead_us(anew=True) < performance.launch_overhead_us:
+            found = self._implausible(performance)
         if found and self._evaluator.measure_peaks():
             found = self._implausible(performance)
         return found
+
+    def doubt(self) -> str:
+        """Why the machine, and not the candidate, may be what the clocks disagree about; empty
+        where they agree, or where the machine was quiet. Other work only ever slows the parent's
+        clock down, so it excuses nothing else."""
+        return self._busy_audit
+
+    @property
+    def _slack(self) -> float:
+        on_device = self._evaluator.target.device is not None
+        return self._evaluator.settings.roofline_slack * (DEVICE_SLACK if on_device else 1.0)
+
+    def _roof_us(self) -> float | None:
+        """The time below which the roofline calls a result implausible."""
+        peaks = self._evaluator.peaks()
+        if peaks is None:
+            return None
+        return least_seconds(self._session.task, peaks)[0] * 1e6 / self._slack
 
     def _implausible(self, performance: Performance) -> str:
         return implausible(
             self._session.task,
             performance.median_us,
-            performance.launch_overhead_us,
+            self._evaluator.canary.overhead_us(),
             self._clocks,
             self._evaluator.peaks(),
-            self._evaluator.settings.roofline_slack,
+            self._slack,
         )

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from edgekernelbench.compilers.base import StaticFacts
 from edgekernelbench.compilers.budget import Item
+from edgekernelbench.evaluator.conditions import Noise, Sustained
 from edgekernelbench.suite.correctness import OutputDetail
 
 
@@ -134,6 +135,9 @@ class Performance(_Stored):
         interval_reached: the interval is as narrow as the settings asked.
         device: there when a device took the time, which then reaches from the start of the first
             kernel to the end of the last.
+        noise: what disturbed the measurement, where that can be watched.
+        roofline: which roofline the time was held against, or why none.
+        roofline_us: what it would have to be below to be implausible.
     """
 
     median_us: float
@@ -150,6 +154,9 @@ class Performance(_Stored):
     overhead_dominated: bool
     interval_reached: bool
     device: DeviceFigures | None = None
+    noise: Noise | None = None
+    roofline: str = ""
+    roofline_us: float | None = None
 
 
 _LARGEST = 1e12
@@ -217,6 +224,11 @@ class Resources(_Stored):
         peak_rss_bytes: growth of the process's resident memory, inputs and outputs once included.
         first_call_us: the first call after loading, page faults and thread start included.
         prepack_seconds: packing the constants, outside the timed call.
+        load_seconds: loading the program into a fresh process.
+        first_run_seconds: from a process that has nothing to the first result: loading, packing,
+            first call.
+        build_seconds: from the text to a program, checks included; ``facts.compile_seconds`` of it
+            in the compiler.
     """
 
     facts: StaticFacts | None = None
@@ -226,6 +238,9 @@ class Resources(_Stored):
     peak_rss_bytes: int | None = None
     first_call_us: float | None = None
     prepack_seconds: float | None = None
+    load_seconds: float | None = None
+    first_run_seconds: float | None = None
+    build_seconds: float | None = None
 
 
 class Environment(_Stored):
@@ -270,6 +285,7 @@ class Evaluation(_Stored):
         quarantined: figures that beat the measured roofline, kept for audit.
         baselines: empty unless the kernel is correct or implausible.
         best: name of the fastest scored baseline, None when there is none.
+        sustained: what became of its time, where a correct kernel was run on without pause.
         diagnostics: JSON form of `ir.diagnostics.Diagnostic`.
         timings: seconds of wall time by step, ``total`` among them, without ``lock_wait_seconds``.
         lock_wait_seconds: time spent waiting for the device; no limit counts it.
@@ -287,6 +303,7 @@ class Evaluation(_Stored):
     baselines: dict[str, BaselineResult] = {}
     best: str | None = None
     resources: Resources | None = None
+    sustained: Sustained | None = None
     diagnostics: tuple[dict[str, Any], ...] = ()
     timings: dict[str, float] = {}
     environment: Environment | None = None
@@ -308,6 +325,8 @@ class Evaluation(_Stored):
             raise ValueError(f"correctness.passed contradicts status {status.value}")
         if self.baselines and not (correct or implausible):
             raise ValueError("baselines are measured only beside a correct kernel")
+        if self.sustained is not None and not correct:
+            raise ValueError("only a correct kernel is run on")
         if self.best is not None:
             result = self.baselines.get(self.best)
             if result is None or result.status != "measured" or not result.scored:

@@ -71,6 +71,11 @@ class Replicas:
 
     # ------------------------------------------------------------ the group
     @property
+    def pids(self) -> tuple[int, ...]:
+        """Process numbers of those that live."""
+        return tuple(each.pid for each in self._all if each.pid is not None)
+
+    @property
     def count(self) -> int:
         return len(self._all)
 

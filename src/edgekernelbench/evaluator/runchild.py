@@ -194,11 +194,13 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
         try:
             match message.pop("op"):
                 case "bind":
+                    loading = time.perf_counter_ns()
                     runner = runner or factory(Path.cwd(), payload["options"])
+                    load_ns = time.perf_counter_ns() - loading
                     wanted = Bind.model_validate(message)
                     made = _OnDevice if wanted.on_device else _OnHost
                     bound = made(runner, wanted, received)
-                    reply: dict[str, Any] = {"bind_ns": bound.bind_ns}
+                    reply: dict[str, Any] = {"bind_ns": bound.bind_ns, "load_ns": load_ns}
                 case "run":
                     assert bound is not None
                     request = RunRequest.model_validate(message)

@@ -1,7 +1,8 @@
 """Interleaved measurement: rounds in random order, one block of samples a contestant and round.
 
 While one contestant works the others sleep. What a round measures of each, it measures under the
-same conditions, so ratios are formed within rounds. The number of rounds adapts to the noise.
+same conditions, so ratios are formed within rounds. The number of rounds adapts to the noise: to
+what shows in the times, and to what a watch sees on the machine.
 
 Each sample has its own input set and its own filling of the outputs, both unpredictable; which
 samples are looked at afterwards is unpredictable too, but for the very first and the last.
@@ -22,6 +23,12 @@ from edgekernelbench.evaluator.statistics import LEAST, MARGIN, estimate, median
 
 SETTLE_SECONDS = 0.0008
 """Pause after a block, longer than idle worker threads spin (`machinery.SPIN_SECONDS`)."""
+
+NOISY_ROUNDS = 2
+"""How many times the least number of rounds a measurement has that is disturbed."""
+
+NOISY_SECONDS = 3.0
+"""How many times the time cap it may take."""
 
 _SLOW_US = 20_000.0
 _LEAD_BELOW_US = 10_000.0
@@ -44,6 +51,15 @@ class Runs(Protocol):
     def count(self) -> int: ...
     def turn(self, number: int) -> None: ...
     def run(self, samples: Sequence[Sample]) -> list[int]: ...
+
+
+class Watching(Protocol):
+    """Tells whether the machine is quiet; `noise.Watch` is one."""
+
+    def begin(self) -> None: ...
+    def between(self) -> None: ...
+    @property
+    def disturbed(self) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -112,6 +128,9 @@ class Meter:
         random_source: decides order, inputs, fillings and looks.
         sleep, clock: for simulations.
         flush_bytes: memory to write before each sample, so that it finds the caches empty.
+        sweep: empties what `flush_bytes` does not reach; called before each block, which then is
+            of one sample.
+        watch: of the machine; without one it is taken for quiet.
     """
 
     def __init__(
@@ -122,8 +141,13 @@ class Meter:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         flush_bytes: int = 0,
+        watch: Watching | None = None,
+        sweep: Callable[[], None] | None = None,
     ) -> None:
+        self._sweep = sweep
         self._flush_bytes = flush_bytes
+        self._watch = watch
+        self._disturbed = False
         self._settings = settings
         self._n_sets = n_sets
         self._random = random_source
@@ -180,6 +204,8 @@ class Meter:
         )
 
     def _block(self, entrant: Entrant, samples: list[Sample]) -> list[int]:
+        if self._sweep is not None:
+            self._sweep()
         times = entrant.runs.run(samples)
         for sample in samples:
             if sample.keep:
@@ -204,6 +230,8 @@ class Meter:
         """
         active = [candidate, *others]
         looks = self._looks()
+        if self._watch is not None:
+            self._watch.begin()
         number, final = 0, False
         while True:
             for entrant in self._shuffled(active):
@@ -220,6 +248,8 @@ class Meter:
             number += 1
             if final:
                 return
+            if self._watch is not None:
+                self._watch.between()
             # One more round follows the decision, so that the last samples can be looked at.
             final = self._enough(candidate, active)
 
@@ -257,13 +287,18 @@ class Meter:
             return entrant.series.seconds >= _UNSCORED_SECONDS
         if final:
             return False
-        share = self._settings.measure_s / n
+        share = self._cap_s / n
         enough = len(entrant.series.rounds) >= self._least(entrant)
         return enough and entrant.series.seconds >= share
 
     def _least(self, entrant: Entrant) -> int:
         """Rounds that an entrant needs: each replica has several."""
-        return max(LEAST, self._settings.min_rounds, _ROUNDS_PER_REPLICA * entrant.runs.count)
+        least = max(LEAST, self._settings.min_rounds, _ROUNDS_PER_REPLICA * entrant.runs.count)
+        return least * NOISY_ROUNDS if self._disturbed else least
+
+    @property
+    def _cap_s(self) -> float:
+        return self._settings.measure_s * (NOISY_SECONDS if self._disturbed else 1.0)
 
     def _enough(self, candidate: Entrant, active: Sequence[Entrant]) -> bool:
         rounds = len(candidate.series.rounds) + 1  # the final one is still to come
@@ -272,7 +307,15 @@ class Meter:
         if any(len(e.series.rounds) + 1 < self._least(e) for e in active if e.scored):
             return False
         spent = sum(e.series.seconds for e in active)
-        return spent >= self._settings.measure_s or self._narrow(candidate, active)
+        if spent < self._cap_s and not self._narrow(candidate, active):
+            return False
+        return self._disturbed or not self._notices(spent)
+
+    def _notices(self, spent: float) -> bool:
+        """Whether the machine turns out disturbed, which makes the measurement longer. Slow
+        entrants, which are past the longer cap already, have had their rounds."""
+        self._disturbed = self._watch is not None and self._watch.disturbed
+        return self._disturbed and spent < self._cap_s
 
     def _narrow(self, candidate: Entrant, active: Sequence[Entrant]) -> bool:
         """The candidate's median and its scored speed-ups are known well enough."""

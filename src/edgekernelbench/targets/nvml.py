@@ -23,20 +23,27 @@ def _library() -> Any:
     return library if library.nvmlInit_v2() == 0 else None
 
 
+def _ask(uuid: str, name: str, kind: Any, *arguments: int) -> int | None:
+    """One figure of a device; None where it cannot be had."""
+    library, handle = _library(), c_void_p()
+    if library is None or library.nvmlDeviceGetHandleByUUID(uuid.encode(), byref(handle)) != 0:
+        return None
+    value, function = kind(), getattr(library, name, None)
+    if function is None or function(handle, *arguments, byref(value)) != 0:
+        return None
+    return value.value
+
+
+def read_energy(uuid: str) -> float | None:
+    """Joules that a device has taken since its driver was loaded; None where it does not count."""
+    millijoules = _ask(uuid, "nvmlDeviceGetTotalEnergyConsumption", c_ulonglong)
+    return None if millijoules is None else millijoules / 1e3
+
+
 def read_state(uuid: str) -> dict[str, Any]:
     """``clock_mhz``, ``memory_clock_mhz``, ``temperature_c``, ``power_w`` and ``throttled`` (a bit
     mask of reasons) of a device, as far as they can be had."""
-    library = _library()
-    handle = c_void_p()
-    if library is None or library.nvmlDeviceGetHandleByUUID(uuid.encode(), byref(handle)) != 0:
-        return {}
-
-    def ask(name: str, kind: Any, *arguments: int) -> int | None:
-        value, function = kind(), getattr(library, name, None)
-        if function is None or function(handle, *arguments, byref(value)) != 0:
-            return None
-        return value.value
-
+    ask = functools.partial(_ask, uuid)
     milliwatts = ask("nvmlDeviceGetPowerUsage", c_uint)
     reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons", c_ulonglong)
     return {

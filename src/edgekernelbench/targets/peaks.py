@@ -88,12 +88,61 @@ class Peaks(BaseModel):
         }
         return self.model_copy(update=update)
 
+    def joined(self, other: Peaks | None) -> Peaks:
+        """These, and the roofs of the other where they are higher."""
+        if other is None:
+            return self
+        *nearer, last = sorted((*self.bandwidths, *other.bandwidths), key=lambda b: b.working_set)
+        memory = max(self.memory_bytes_per_s, other.memory_bytes_per_s)
+        update = {
+            "flops_f32": max(self.flops_f32, other.flops_f32),
+            "bandwidths": (*nearer, last.model_copy(update={"bytes_per_s": memory})),
+        }
+        return self.model_copy(update=update)
+
     def bytes_per_s(self, working_set: int) -> float:
         """An upper bound of the bandwidth at a working set: the highest that was measured from
         the next smaller one upwards."""
         smaller = [b.working_set for b in self.bandwidths if b.working_set <= working_set]
         least = max(smaller, default=0)
         return max(b.bytes_per_s for b in self.bandwidths if b.working_set >= least)
+
+
+def rated_peaks(target: Target) -> Peaks | None:
+    """What the target's profile says it reaches, the highest figure of each; None where it says
+    nothing of f32 or of memory."""
+    f32 = [peak.rate for peak in target.peaks if peak.of == "f32"]
+    rated = [peak for peak in target.peaks if peak.of == "bandwidth"]
+    if not f32 or not rated:
+        return None
+    beyond_caches = 2 * max(target.cache_bytes, default=0)
+    bandwidths = [
+        Bandwidth(
+            working_set=beyond_caches if peak.working_set is None else peak.working_set,
+            bytes_per_s=peak.rate,
+            kernel=f"{peak.source}, by the profile",
+        )
+        for peak in rated
+    ]
+    return Peaks(
+        target=target.name,
+        cpu=target.description,
+        threads=target.threads,
+        flops_f32=max(f32),
+        bandwidths=tuple(sorted(bandwidths, key=lambda b: b.working_set)),
+        kernels={},
+        date="",
+        method=f"figures of its profile ({', '.join(sorted({p.source for p in target.peaks}))})",
+    )
+
+
+def device_peaks(target: Target) -> Peaks | None:
+    """The roofs of a device: measured on it, or by its profile; None where neither is known."""
+    stored = load_peaks(target)
+    rated = rated_peaks(target)
+    if stored is None or stored.cpu != target.description:
+        return rated
+    return stored.joined(rated)
 
 
 def peaks_file(target: Target, threads: int) -> Path:
