@@ -116,6 +116,7 @@ class Builder:
             memory_bytes=self._settings.compile_memory_bytes,
             cpu_seconds=int(timeout * 2) + 10,
             processes=True,
+            writes="folder",
         )
         worker = self._server.start(entry, payload, limits, folder, fds)
         try:

@@ -21,8 +21,9 @@ from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer, Worker
 from edgekernelbench.evaluator.machinery import RunnerPlug
 from edgekernelbench.evaluator.regions import Layout, Shared, guarded
 from edgekernelbench.evaluator.runchild import Bind, RunRequest, Sample
-from edgekernelbench.evaluator.sandbox import Limits
+from edgekernelbench.evaluator.sandbox import Isolation, Limits
 from edgekernelbench.evaluator.task import Pool
+from edgekernelbench.targets.placement import Spreader
 
 _COPY_SECONDS = 2.0
 """What copying inputs and outputs around the calls of a request may take."""
@@ -137,6 +138,7 @@ class Contestant:
         self.deadline: float | None = None
         self._pool: Pool | None = None
         self._start_rss = 0
+        self._spreader = Spreader((), 0)
 
     # ------------------------------------------------------------ life
     @property
@@ -153,9 +155,9 @@ class Contestant:
         return None if self._worker is None else self._worker.pid
 
     @property
-    def unisolated(self) -> str | None:
-        """Why the process could not be closed off, if so."""
-        return None if self._worker is None else self._worker.unisolated
+    def isolation(self) -> Isolation:
+        """What could not be closed to the process."""
+        return Isolation() if self._worker is None else self._worker.isolation
 
     def bind(self, pool: Pool, pattern: int, timeout: float) -> None:
         """Starts the process if need be and gives it inputs; guards are filled with ``pattern``.
@@ -190,7 +192,7 @@ class Contestant:
 
     def _start(self) -> None:
         self.close()
-        options = {**self._program.options, "cores": list(self._program.cores)}
+        options = dict(self._program.options)
         payload = {"factory": self._program.plug.factory, "options": options}
         entry = "edgekernelbench.evaluator.runchild:serve"
         try:
@@ -198,6 +200,7 @@ class Contestant:
         except ChildLost as lost:
             raise Failure("server", f"{self.name}: {lost.detail}", lost.log) from lost
         self._start_rss = _memory(self._worker.pid, "VmRSS")
+        self._spreader = Spreader(self._program.cores, self._worker.pid)
 
     def close(self) -> None:
         """Ends the process and frees what it shared. May be called again."""
@@ -229,6 +232,7 @@ class Contestant:
         if len(reply.ns) != len(samples) or not possible or not self._note(samples, reply, passed):
             self.close()
             raise Failure("bad_reply", f"{self.name}: times that cannot be")
+        self._spreader.spread()
         return reply.ns
 
     def _note(self, samples: Sequence[Sample], reply: _RunReply, passed: int) -> bool:

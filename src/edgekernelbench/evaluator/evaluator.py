@@ -178,7 +178,8 @@ class Evaluator:
         server = self._servers[program.plug.server]
         if limits is None:
             device = program.plug.device
-            limits = Limits(file_bytes=_LOG_BYTES) if device is None else _device_limits(device)
+            host = Limits(file_bytes=_LOG_BYTES, lenient=True)
+            limits = host if device is None else _device_limits(device)
         return Contestant(name, program, server, ports(task), limits, self.settings.run_s)
 
     # ------------------------------------------------------------ life
@@ -230,8 +231,8 @@ def _device_limits(device: Device, memory_bytes: int | None = None) -> Limits:
     one for other devices reserves address space at will.
     """
     if device.is_host_cpu:
-        return Limits(memory_bytes=memory_bytes, processes=True)
-    return Limits()
+        return Limits(memory_bytes=memory_bytes, processes=True, writes="scratch")
+    return Limits(lenient=True, writes="scratch")
 
 
 def device_lock(target: Target, cache_dir: Path | None = None) -> FileLock:

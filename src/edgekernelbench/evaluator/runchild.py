@@ -26,7 +26,6 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.baselines.base import DeviceRunner, Runner
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.regions import Arena, Layout, fill, read_only, writable
-from edgekernelbench.targets.placement import Spreader
 
 RunnerFactory = Callable[[Path, dict[str, Any]], Runner | DeviceRunner]
 
@@ -181,12 +180,11 @@ class _OnDevice(_Bound):
 
 
 def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
-    """The worker's entry. ``payload``: ``factory`` (``module:function``) and ``options``, which
-    say the ``cores`` to run on beside what the factory wants to know."""
+    """The worker's entry. ``payload``: ``factory`` (``module:function``) and the ``options``
+    that it wants to know."""
     gc.disable()
     module, _, function = payload["factory"].partition(":")
     factory: RunnerFactory = getattr(importlib.import_module(module), function)
-    spreader = Spreader(payload["options"]["cores"])
     runner: Runner | DeviceRunner | None = None
     bound: _Bound | None = None
     while True:
@@ -205,7 +203,6 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
                     bound.device_ns.clear()
                     reply = {"ns": [bound.sample(plan) for plan in request.samples]}
                     reply["device_ns"] = bound.device_ns
-                    spreader.spread()
                 case other:
                     raise ValueError(f"unknown operation {other!r}")
         except Exception as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.attempt import Attempt, Check
+from edgekernelbench.evaluator.folders import scratch_folder
 from edgekernelbench.evaluator.model import Evaluation
 from edgekernelbench.evaluator.rivals import Rivals
 from edgekernelbench.evaluator.static import Interface
@@ -59,7 +59,7 @@ class TaskSession:
     @contextmanager
     def _attempt(self, kernel_text: str) -> Iterator[Attempt]:
         with self.evaluator.device_lock():
-            folder = Path(tempfile.mkdtemp(prefix="edgekernelbench-"))
+            folder = scratch_folder("kernel")
             try:
                 yield Attempt(self, kernel_text, folder)
             finally:
