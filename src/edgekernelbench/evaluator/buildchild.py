@@ -14,12 +14,13 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.static import (
     HEADER_TENSOR,
     Interface,
+    Step,
     check_text,
     lacking_dtypes,
 )
@@ -52,8 +53,8 @@ class KernelReply(_Message):
     outcome: Outcome
     kernel_hash: str | None = None
     message: str = ""
-    diagnostics: tuple[dict[str, Any], ...] = ()
-    seconds: dict[str, float] = {}
+    diagnostics: tuple[dict[str, str | int | list[str] | list[int]], ...] = ()
+    seconds: dict[Step | Literal["compile"], NonNegativeFloat] = {}
 
 
 class BaselineJob(_Message):

@@ -228,8 +228,9 @@ class Contestant:
             timeout = max(0.0, min(timeout, self.deadline - time.monotonic()))
         reply = self._ask({"op": "run", **request.model_dump()}, timeout, _RunReply)
         passed = time.monotonic_ns() - began
-        possible = min(reply.ns) >= 0 and sum(reply.ns) <= passed
-        if len(reply.ns) != len(samples) or not possible or not self._note(samples, reply, passed):
+        possible = len(reply.ns) == len(samples) and all(ns >= 0 for ns in reply.ns)
+        possible = possible and sum(reply.ns) <= passed
+        if not possible or not self._note(samples, reply, passed):
             self.close()
             raise Failure("bad_reply", f"{self.name}: times that cannot be")
         self._spreader.spread()

@@ -201,7 +201,7 @@ class ForkServer:
             self.warm()
             ours, theirs = socket.socketpair()
             log = os.memfd_create("log", os.MFD_CLOEXEC)
-            scratch = None if limits.writes == "nothing" else scratch_folder("tmp")
+            scratch = scratch_folder("tmp") if limits.writes else None
             job = {
                 "op": "start",
                 "entry": entry,

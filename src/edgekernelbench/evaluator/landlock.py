@@ -32,7 +32,7 @@ def version() -> int:
     return max(0, _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_WANTED))
 
 
-def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
+def restrict(reads: Iterable[str], writes: Iterable[str], lists: Iterable[str] = ()) -> None:
     """Leaves the calling process, and what it starts, the files named and no others.
 
     Also closes TCP (version 4) and signals to others (version 6). `PR_SET_NO_NEW_PRIVS` must
@@ -41,6 +41,7 @@ def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
     Args:
         reads: files and folders to be read, listed and executed; missing ones are passed over.
         writes: those that may be changed, too.
+        lists: folders of which names may be listed, and nothing else.
 
     Raises:
         OSError: the system has no Landlock, or refuses.
@@ -54,7 +55,7 @@ def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
     attributes = struct.pack("=QQQ", *words)[:size]
     ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0)
     try:
-        for paths, rights in ((reads, _READING), (writes, everything)):
+        for paths, rights in ((reads, _READING), (writes, everything), (lists, _LIST)):
             for path in paths:
                 _open(ruleset, path, rights & everything)
         _call(_RESTRICT_SELF, ruleset, 0)

@@ -53,6 +53,13 @@ class Machinery:
     build_kernel: str = "edgekernelbench.evaluator.buildchild:build_kernel"
     build_baseline: str = "edgekernelbench.evaluator.buildchild:build_baseline"
 
+    def packages(self) -> frozenset[str]:
+        """Names of the packages that children import plugs from."""
+        factories = (plug.factory for plug in self.runners.values())
+        named = (self.compiler, self.build_kernel, self.build_baseline, *factories)
+        modules = (*named, *self.baselines.values())
+        return frozenset(name.partition(":")[0].partition(".")[0] for name in modules) - {""}
+
 
 def machinery(threads: int, device: Device | None = None) -> Machinery:
     """TVM for kernels, the registered baselines, ``threads`` cores for every contestant, or a

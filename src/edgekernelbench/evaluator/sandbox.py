@@ -14,7 +14,6 @@ import signal
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -37,8 +36,7 @@ class Limits(BaseModel):
         processes: whether it may start other processes (a compiler calls the linker).
         lenient: it runs no code of a candidate's on the host's processor, but libraries and drivers
             of others, which bind threads to cores and ask daemons.
-        writes: where it may leave files: nowhere, in a temporary folder of its own, or in the
-            job's folder, too.
+        writes: whether it may leave files, in the job's folder and a temporary one of its own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,7 +47,7 @@ class Limits(BaseModel):
     open_files: int = 256
     processes: bool = False
     lenient: bool = False
-    writes: Literal["nothing", "scratch", "folder"] = "nothing"
+    writes: bool = False
 
 
 class Isolation(BaseModel):
@@ -167,13 +165,16 @@ def _enter_empty_network() -> None:
 
 
 def isolate(
-    limits: Limits, reads: Sequence[str] = (), writes: Sequence[str] = ()
+    limits: Limits,
+    reads: Sequence[str] = (),
+    writes: Sequence[str] = (),
+    lists: Sequence[str] = (),
 ) -> tuple[str | None, str | None]:
     """Closes files and system calls for this process and all it starts, for good.
 
     Args:
         limits: what it may do.
-        reads, writes: see `landlock.restrict`.
+        reads, writes, lists: see `landlock.restrict`.
 
     Returns:
         Why calls are not closed, and why files are not; None for what is.
@@ -182,7 +183,7 @@ def isolate(
     try:
         prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _drop_capabilities()
-        landlock.restrict(reads, writes)
+        landlock.restrict(reads, writes, lists)
     except OSError as error:
         files = str(error.strerror)
     return close_calls(limits.processes, limits.lenient), files

@@ -6,6 +6,7 @@ Never on the list: the user's home, the working folder, caches, records, other c
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import shutil
 import sys
@@ -63,6 +64,11 @@ def writable(drivers: bool) -> tuple[str, ...]:
     return _DRIVER_DEVICES if drivers else _DEVICES
 
 
+def listable(drivers: bool) -> tuple[str, ...]:
+    """Folders of which any child may read the names: drivers walk down from the root."""
+    return ("/",) if drivers else ()
+
+
 def _python() -> Iterator[str]:
     """The interpreter, what is installed for it, and this package."""
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix)
@@ -79,6 +85,18 @@ def _imported() -> Iterator[str]:
         if file and "." not in name:
             path = Path(file)
             yield str(path.parent if path.stem == "__init__" else path)
+
+
+def homes(packages: Iterable[str]) -> tuple[str, ...]:
+    """Where packages lie that have yet to be imported."""
+    found = (importlib.util.find_spec(name) for name in sorted(packages))
+    return tuple(
+        place
+        for spec in found
+        if spec is not None
+        for place in spec.submodule_search_locations or [spec.origin]
+        if place
+    )
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """Length-capped JSON messages between the parent and its children, over a Unix socket.
 
-A message is a 4-byte length and that many bytes of UTF-8 JSON: an object, without NaN or infinity.
+A message is a 4-byte length and that many bytes of UTF-8 JSON: an object, without NaN, infinity,
+or text that no file could hold.
 What arrives is data, checked by the reader; nothing is ever unpickled. File descriptors travel
 only downwards, from the parent to a child.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import array
 import json
+import math
 import socket
 import struct
 import time
@@ -105,7 +107,10 @@ def _decode(sock: socket.socket, length: int, cap: int, deadline: float | None) 
     if length > cap:
         raise WireError("too_large", f"a message of {length} bytes; {cap} are allowed")
     try:
-        message = json.loads(_read(sock, length, deadline), parse_constant=_refuse_constant)
+        body = _read(sock, length, deadline)
+        message = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
+        if b"\\u" in body:
+            json.dumps(message, ensure_ascii=False).encode()  # refuses halves of surrogate pairs
     except (ValueError, RecursionError) as error:
         raise WireError("malformed", f"not a JSON message: {error}") from error
     if not isinstance(message, dict):
@@ -115,6 +120,13 @@ def _decode(sock: socket.socket, length: int, cap: int, deadline: float | None) 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is beyond all JSON numbers")
+    return number
 
 
 def _set_timeout(sock: socket.socket, deadline: float | None) -> None:

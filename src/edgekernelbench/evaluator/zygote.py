@@ -62,17 +62,19 @@ def main(control_fd: int) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all workers of a server see: files to read, devices to write; and why they share the
-    host's network, if they do."""
+    """What all workers of a server see: files to read, devices to write, folders to list; and why
+    they share the host's network, if they do."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
+    lists: tuple[str, ...]
     network: str | None
 
 
 def _surroundings(drivers: bool, reads: list[str]) -> Surroundings:
     places = (*view.readable(drivers), *reads)
-    return Surroundings(places, view.writable(drivers), sandbox.leave_network())
+    writes, lists = view.writable(drivers), view.listable(drivers)
+    return Surroundings(places, writes, lists, sandbox.leave_network())
 
 
 def _thread_count() -> int:
@@ -232,11 +234,11 @@ def _isolate(
     job: dict[str, Any], limits: sandbox.Limits, surroundings: Surroundings
 ) -> sandbox.Isolation:
     folder, scratch = job["folder"], job["scratch"]
-    own = {"nothing": (), "scratch": (scratch,), "folder": (scratch, folder)}[limits.writes]
+    own = (scratch, folder) if limits.writes else ()
     if scratch is not None:
         os.environ.update(dict.fromkeys(_HOMES, scratch))
     reads, writes = (*surroundings.reads, folder), (*surroundings.writes, *own)
-    calls, files = sandbox.isolate(limits, reads, writes)
+    calls, files = sandbox.isolate(limits, reads, writes, surroundings.lists)
     return sandbox.Isolation(calls=calls, files=files, network=surroundings.network)
 
 
