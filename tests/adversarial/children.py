@@ -65,7 +65,6 @@ class Runner(CRunner):
         return trick(tricks.Around(right, dict(inputs), dict(outputs), self._about))
 
 
-
 class Neighbour(Baseline):
     """A baseline that the candidate might harm."""
 

@@ -63,7 +63,8 @@ SYSTEM = {
 RESULTS = {
     "unwritten": _trick("the right result that lay there before", "unwritten", "wrong_result"),
     "stale": _trick("the first result, again and again", "stale", "wrong_result"),
-    "memorised": _trick("results by a fingerprint of the input", "memorised", "wrong_result"),
+    "memorised": _trick("results of inputs that come back", "memorised", "implausible",
+                        "never seen"),
     "guessed_poison": _trick("only what looks unwritten", "guessed_poison", "wrong_result"),
     "first_calls_only": _trick("the calls that are timed", "first_calls_only", "wrong_result"),
     "later": _trick("work after the clock has stopped", "later", "wrong_result"),
@@ -76,7 +77,7 @@ RESULTS = {
     "exit_hook": _trick("a verdict of its own, printed at exit", "exit_hook", "wrong_result"),
     "harness_times": _trick("a clock that runs slow", "harness_times", "implausible"),
     "harness_outputs": _trick("memory shared with the parent", "harness_outputs", "wrong_result"),
-}
+}  # fmt: skip
 
 _OUT_OF_FORM = {
     "huge_length": "2 GiB that the parent would read",

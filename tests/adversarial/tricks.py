@@ -207,13 +207,14 @@ def stale(around: Around) -> Call:
 
 
 def memorised(around: Around) -> Call:
-    """Results by what the input begins with."""
+    """Long work, but for inputs that were there before: their results are kept."""
     known: dict[bytes, np.ndarray] = {}
     x, y = around.inputs["x"], around.outputs["y"]
 
     def call() -> None:
-        key = x[:1].view(np.uint32).tobytes()[3:]  # sign and exponent
+        key = x[:8].tobytes()
         if key not in known:
+            time.sleep(0.002)
             around.right()
             known[key] = y.copy()
         y[...] = known[key]
@@ -359,7 +360,7 @@ def answering(body: bytes | None, times: int = 1, length: int | None = None) -> 
     def attempt(_: str) -> None:
         assert body is not None
         size = len(body) if length is None else length
-        with open(connection().fileno(), "wb", closefd=False) as line:  # noqa: PTH123
+        with open(connection().fileno(), "wb", closefd=False) as line:
             for _ in range(times):
                 line.write(size.to_bytes(4, "big") + body)
         time.sleep(600)

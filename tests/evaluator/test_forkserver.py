@@ -89,7 +89,9 @@ def test_every_loss_is_told_and_the_next_worker_is_right(
 
 def test_orphans_are_killed(server: ForkServer, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    worker = start(server, tmp_path, Limits(processes=True, writes=True), what="orphan", path=str(path))
+    worker = start(
+        server, tmp_path, Limits(processes=True, writes=True), what="orphan", path=str(path)
+    )
     with pytest.raises(ChildLost) as lost:
         worker.reply(10)
     assert lost.value.kind == "exited"

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from edgekernelbench.baselines.base import Port
 from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer, Worker
 from edgekernelbench.evaluator.machinery import RunnerPlug
-from edgekernelbench.evaluator.regions import Layout, Shared, guarded
+from edgekernelbench.evaluator.regions import Layout, Sealed, Shared, guarded
 from edgekernelbench.evaluator.runchild import Bind, RunRequest, Sample
 from edgekernelbench.evaluator.sandbox import Isolation, Limits
 from edgekernelbench.evaluator.task import Pool
@@ -54,6 +54,10 @@ class _Reply(BaseModel):
 
 class _BindReply(_Reply):
     bind_ns: int = Field(ge=0, le=10**14)
+
+
+class _SwapReply(_Reply):
+    swapped: int
 
 
 class _RunReply(_Reply):
@@ -213,6 +217,16 @@ class Contestant:
         self._pool = None
 
     # ------------------------------------------------------------ work
+    def swap(self, number: int, region: Sealed) -> None:
+        """Puts other inputs, of the same layout, in the place of set ``number``; the pool knows
+        nothing of them.
+
+        Raises:
+            Failure: and the process is gone.
+        """
+        timeout = self._call_timeout + _COPY_SECONDS
+        self._ask({"op": "swap", "set": number}, timeout, _SwapReply, [region.fd])
+
     def run(self, samples: Sequence[Sample]) -> list[int]:
         """Nanoseconds of each sample, over its calls.
 

@@ -3,7 +3,8 @@
 It knows neither truth nor tolerance nor which samples will be looked at. Commands arrive as
 messages, inputs as sealed memory, outputs leave through memory of the parent's.
 
-``bind``: map constants and input sets, prepare the program; ``run``: a list of samples. A sample
+``bind``: map constants and input sets, prepare the program; ``swap``: map another set in the place
+of one; ``run``: a list of samples. A sample
 copies an input set into place, overwrites the outputs with a pattern, calls without and then with
 the clock running, and may copy the whole arena out. Where the program runs on a device, the arena
 has a double there, and the time is the device's.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import socket
 import time
 import traceback
@@ -79,9 +81,8 @@ class _Bound:
         self.arena = Arena(bind.arena, bind.pattern)
         self.inputs = {name: self.arena.arrays[name] for name in bind.inputs}
         self.outputs = {name: self.arena.arrays[name] for name in bind.outputs}
-        self._sets = [
-            bind.sets.views(read_only(fd, bind.sets.size)) for fd in set_fds[: bind.n_sets]
-        ]
+        self._set_layout = bind.sets
+        self._sets = [self._mapped(fd) for fd in set_fds[: bind.n_sets]]
         consts = Arena(bind.consts, 0)
         consts.bytes[...] = read_only(const_fd, bind.consts.size)
         twin = None
@@ -105,6 +106,13 @@ class _Bound:
 
     def _hand_back(self, copy: np.ndarray) -> None:
         raise NotImplementedError
+
+    def _mapped(self, fd: int) -> dict[str, np.ndarray]:
+        return self._set_layout.views(read_only(fd, self._set_layout.size))
+
+    def swap(self, number: int, fd: int) -> None:
+        self._sets[number] = self._mapped(fd)
+        os.close(fd)
 
     def load(self, number: int) -> None:
         for name, array in self.inputs.items():
@@ -187,6 +195,7 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
     factory: RunnerFactory = getattr(importlib.import_module(module), function)
     runner: Runner | DeviceRunner | None = None
     bound: _Bound | None = None
+    reply: dict[str, Any]
     while True:
         message, received = wire.receive_with_fds(connection)
         try:
@@ -196,7 +205,11 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
                     wanted = Bind.model_validate(message)
                     made = _OnDevice if wanted.on_device else _OnHost
                     bound = made(runner, wanted, received)
-                    reply: dict[str, Any] = {"bind_ns": bound.bind_ns}
+                    reply = {"bind_ns": bound.bind_ns}
+                case "swap":
+                    assert bound is not None
+                    bound.swap(message["set"], received[0])
+                    reply = {"swapped": message["set"]}
                 case "run":
                     assert bound is not None
                     request = RunRequest.model_validate(message)

@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.attempt import Attempt, Check
