@@ -120,6 +120,25 @@ class Builder:
             processes=True,
             writes=True,
         )
+        try:
+            return self._once(entry, payload, folder, timeout, form, fds, limits)
+        except ChildLost as lost:
+            # A server that was killed takes the build with it, which says nothing of the build.
+            if not lost.with_server:
+                raise
+            _empty(folder)
+            return self._once(entry, payload, folder, timeout, form, fds, limits)
+
+    def _once(
+        self,
+        entry: str,
+        payload: dict[str, Any],
+        folder: Path,
+        timeout: float,
+        form: type[_Form],
+        fds: tuple[int, ...],
+        limits: Limits,
+    ) -> _Form:
         worker = self._server.start(entry, payload, limits, folder, fds)
         try:
             reply = worker.reply(timeout, _REPLY_CAP)
@@ -176,6 +195,14 @@ class Builder:
         finally:
             for region in regions:
                 region.close()
+
+
+def _empty(folder: Path) -> None:
+    for item in folder.iterdir():
+        if item.is_dir() and not item.is_symlink():
+            shutil.rmtree(item, ignore_errors=True)
+        else:
+            item.unlink()
 
 
 # ---------------------------------------------------------------- manifests

@@ -79,6 +79,11 @@ class ChildLost(Exception):
         self.detail = detail
         self.log = log
 
+    @property
+    def with_server(self) -> bool:
+        """Whether its fork server was lost, too: then the loss says nothing of the job."""
+        return self.kind == "server" or (self.kind == "exited" and self.exit is None)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -94,11 +95,14 @@ class Match:
     def play(self) -> None:
         """Measures everybody. Raises `WrongResult` or `Failure` for the candidate."""
         others = []
+        began = time.monotonic()
         with self._attempt.step("baselines"):
             for rival in self._session.rivals.ready(self._pool):
                 entrant = self._enter(rival)
                 if entrant is not None:
                     others.append(entrant)
+        # The candidate slept meanwhile, for minutes if they had to be built.
+        self._replicas.postpone(time.monotonic() - began)
         with self._attempt.step("measure"):
             self._meter.rounds(self.candidate, others, self._dropped)
         with self._attempt.step("audit"):
