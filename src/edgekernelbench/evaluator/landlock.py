@@ -32,16 +32,18 @@ def version() -> int:
     return max(0, _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_WANTED))
 
 
-def restrict(reads: Iterable[str], writes: Iterable[str], lists: Iterable[str] = ()) -> None:
+def restrict(
+    reads: Iterable[str], writes: Iterable[str], lists: Iterable[str] = (), *, tcp: bool = False
+) -> None:
     """Leaves the calling process, and what it starts, the files named and no others.
 
-    Also closes TCP (version 4) and signals to others (version 6). `PR_SET_NO_NEW_PRIVS` must
-    have been set.
+    Also closes signals to others (version 6). `PR_SET_NO_NEW_PRIVS` must have been set.
 
     Args:
         reads: files and folders to be read, listed and executed; missing ones are passed over.
         writes: those that may be changed, too.
         lists: folders of which names may be listed, and nothing else.
+        tcp: leave it TCP, which is closed otherwise (version 4).
 
     Raises:
         OSError: the system has no Landlock, or refuses.
@@ -50,7 +52,7 @@ def restrict(reads: Iterable[str], writes: Iterable[str], lists: Iterable[str] =
     if known == 0:
         raise OSError(38, "this system has no Landlock")
     everything = _ALL[min(known, max(_ALL))]
-    words = [everything, _TCP if known >= 4 else 0, _SCOPES if known >= 6 else 0]
+    words = [everything, _TCP if known >= 4 and not tcp else 0, _SCOPES if known >= 6 else 0]
     size = 8 if known < 4 else 16 if known < 6 else 24
     attributes = struct.pack("=QQQ", *words)[:size]
     ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0)

@@ -22,7 +22,7 @@ from edgekernelbench.evaluator.seccomp import close_calls
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
+PR_SET_NO_NEW_PRIVS = 38
 
 
 class Limits(BaseModel):
@@ -181,8 +181,8 @@ def isolate(
     """
     files = None
     try:
-        prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        _drop_capabilities()
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        drop_capabilities()
         landlock.restrict(reads, writes, lists)
     except OSError as error:
         files = str(error.strerror)
@@ -194,8 +194,12 @@ _KEPT = 1 << 1 | 1 << 2
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: root's programs may lie in another user's folder."""
 
 
-def _drop_capabilities() -> None:
-    """Root, also that of a namespace, keeps nothing but the right to open files."""
+def drop_capabilities() -> None:
+    """Root, also that of a namespace, keeps nothing but the right to open files.
+
+    Raises:
+        OSError: as the system calls.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
     held = ctypes.create_string_buffer(24)
