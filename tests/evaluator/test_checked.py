@@ -59,6 +59,11 @@ Oclgrind: 1000 errors generated - suppressing further errors
 
 Oh no
 \tKernel: k
+
+OCLGRIND FATAL ERROR (/core/WorkItemBuiltins.cpp:3125)
+Unsupported argument type: \ufffd
+\tKernel: k
+\t  %call = tail call spir_func float @_Z13convert_floatDh(half noundef %0)
 """
 
 
@@ -69,10 +74,16 @@ def test_a_log_becomes_diagnostics() -> None:
         ("E621", "Write-write data race in local memory; kernel k, line 3 and line 5; 2 times"),
         ("E622", "Work-group divergence detected (barrier); kernel k"),
         ("E623", "Oh no; kernel k"),
+        ("E624", "Unsupported argument type; kernel k"),
     ]
     assert "line 2: y[i] = x[i]; if (i == 0) y[4096] = 1.0f;" in found[0].notes
     assert "work item Global(1,0,0)" in found[1].notes
     assert oclgrind.reports("") == () and oclgrind.reports("\n\n") == ()
+
+
+def test_what_oclgrind_does_not_know_is_named() -> None:
+    told = "\nOCLGRIND FATAL ERROR (x.cpp:1)\nUndefined external function: llvm.abs.i32\nWhen"
+    assert oclgrind.lacking(told) == "llvm.abs.i32" and oclgrind.lacking("fine") == ""
 
 
 BODIES = {

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from edgekernelbench.compilers.tvm.compiler import compile_module
 from edgekernelbench.compilers.tvm.device.load import LoadedDeviceKernel
-from edgekernelbench.compilers.tvm.device.oclgrind import Report, reports, settings
+from edgekernelbench.compilers.tvm.device.oclgrind import Report, lacking, reports, settings
 from edgekernelbench.evaluator.checked import checker_device
 from edgekernelbench.ir import core
 from edgekernelbench.ir.interpret import interpret
@@ -24,6 +24,10 @@ from edgekernelbench.lowering.gpu import device as gpu_device
 from edgekernelbench.targets.gpus import opencl_target
 
 from .support import compare, draw_inputs, load_text, must_lower
+
+
+class NotSimulated(Exception):
+    """Oclgrind does not know something of the kernel's code."""
 
 
 def watched(
@@ -42,8 +46,10 @@ def watched(
     command += [] if compared else ["any"]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
+    if unknown := lacking(done.stderr):
+        raise NotSimulated(unknown)
     assert done.returncode == 0, done.stderr[-2000:]
-    return reports(log.read_text(encoding="utf-8")) if log.exists() else ()
+    return reports(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else ()
 
 
 def without_barrier(number: int) -> Callable[[list[nest.Stmt], core.Var], list[nest.Stmt]]:

@@ -121,13 +121,19 @@ def _simulate(job: CheckedRun, task: EvalTask, folder: Path, seconds: float) -> 
         finally:
             worker.close()
     except ChildLost as lost:
-        last = lost.log.strip().splitlines()[-1:]
-        message = "; ".join([f"the simulated run did not end well: {lost.detail}", *last])
+        message = _why_lost(lost)
     finally:
         server.close()
         for region in regions:
             region.close()
     return _report(folder / oclgrind.LOG, message, time.perf_counter() - began)
+
+
+def _why_lost(lost: ChildLost) -> str:
+    if unknown := oclgrind.lacking(lost.log):
+        return f"Oclgrind cannot simulate this kernel: it does not know {unknown}"
+    last = lost.log.strip().splitlines()[-1:]
+    return "; ".join([f"the simulated run did not end well: {lost.detail}", *last])
 
 
 def _report(log: Path, message: str, seconds: float) -> CheckedReport:

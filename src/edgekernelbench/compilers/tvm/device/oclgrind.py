@@ -18,6 +18,7 @@ OUT_OF_BOUNDS = Rule("E620", "device kernels access their buffers within bounds"
 DATA_RACE = Rule("E621", "what one work item writes no other touches without a barrier between")
 DIVERGENCE = Rule("E622", "all work items of a group reach the same barriers")
 OTHER = Rule("E623", "the checker has nothing to report")
+UNKNOWN = Rule("E624", "the checker knows every operation of a kernel")
 
 LOG = "oclgrind.log"
 _MOST = 1000
@@ -30,7 +31,9 @@ _KINDS = (
     (re.compile(r"Invalid (?:read|write) of size"), OUT_OF_BOUNDS),
     (re.compile(r"(?:Read-write|Write-write) data race"), DATA_RACE),
     (re.compile(r"Work-group divergence"), DIVERGENCE),
+    (re.compile(r"Unsupported argument type"), UNKNOWN),
 )
+_FATAL = re.compile(r"^OCLGRIND FATAL ERROR \([^)\n]*\)\n", re.MULTILINE)
 _SUPPRESSED = re.compile(r"^Oclgrind: \d+ errors generated - suppressing[^\n]*", re.MULTILINE)
 _KERNEL = re.compile(r"^\tKernel:\s+(\S+)", re.MULTILINE)
 _LINE = re.compile(r"^\tAt line (\d+)[^\n]*\n\t  ([^\n]*)", re.MULTILINE)
@@ -41,7 +44,18 @@ _HELP = {
     DATA_RACE: "a barrier is missing, or two work items own the same element",
     DIVERGENCE: "a barrier stands under a condition that differs within a group",
     OTHER: "the whole report is in the note",
+    UNKNOWN: "Oclgrind converts no f16: nothing is known of work items that stop there; "
+    "check the kernel with f32 in place of f16",
 }
+
+
+_LACKING = re.compile(r"Undefined external function: (\S+)")
+
+
+def lacking(told: str) -> str:
+    """What Oclgrind does not know of a kernel's code, as it said on standard error; else empty."""
+    found = _LACKING.search(told)
+    return found[1] if found else ""
 
 
 def settings(gpu: Gpu, log: str) -> dict[str, str]:
@@ -76,7 +90,7 @@ class Report:
 
 def reports(log: str) -> tuple[Report, ...]:
     """The paragraphs of a log, in its order, without the one that says there were too many."""
-    log = _SUPPRESSED.sub("", log)
+    log = _FATAL.sub("", _SUPPRESSED.sub("", log))
     starts = [m.start() for m in re.finditer(r"^\S", log, re.MULTILINE)]
     ends = [*starts[1:], len(log)] if starts else []
     return tuple(_report(log[a:b].rstrip()) for a, b in zip(starts, ends, strict=True))
@@ -88,7 +102,7 @@ def _report(text: str) -> Report:
     kernel = _KERNEL.search(text)
     return Report(
         rule=rule,
-        title=_ADDRESS.sub(r" in \1 memory", head).rstrip(":"),
+        title=_ADDRESS.sub(r" in \1 memory", head).rstrip(":\ufffd "),
         kernel=kernel.group(1) if kernel else "",
         lines=tuple((int(n), source.strip()) for n, source in _LINE.findall(text)),
         entities=tuple(_ENTITY.findall(text)),
