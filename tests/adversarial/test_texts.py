@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edgekernelbench.evaluator.evaluator import Evaluator
+from edgekernelbench.evaluator.model import Evaluation
 from tests.adversarial.texts import RIGHT, TASK, TEXTS
 
 
@@ -17,6 +18,7 @@ def test_text(evaluator: Evaluator, name: str) -> None:
     assert result.status == exploit.status, result.message
     assert exploit.says in result.message
     assert result.performance is None
+    assert Evaluation.model_validate_json(result.model_dump_json()) == result, "a record holds it"
     assert after.status == "correct", after.message
 
 

@@ -188,7 +188,7 @@ EXHAUST = {
         "option unroll_limit 1000000000 }"), "compile_error"),
     "wide vector": Exploit("LLVM, by a vector of 2**24 elements", _kernel(
         "t[p: 16777216] = X[0, p % K]\nY[i, j] = t[i]",
-        "schedule for llvm { loops t (vectorize p) }"), "compile_error"),
+        "schedule for llvm { loops t (vectorize p) }"), "wrong_result"),
 }  # fmt: skip
 
 TEXTS = NOT_A_KERNEL | PARSER | INTERFACE | BOUNDS | CHEATS | EXHAUST

@@ -1,7 +1,7 @@
 """Length-capped JSON messages between the parent and its children, over a Unix socket.
 
-A message is a 4-byte length and that many bytes of UTF-8 JSON: an object, without NaN, infinity,
-or text that no file could hold.
+A message is a 4-byte length and that many bytes of UTF-8 JSON: an object, without NaN or infinity;
+a parent also refuses text that no file could hold.
 What arrives is data, checked by the reader; nothing is ever unpickled. File descriptors travel
 only downwards, from the parent to a child.
 """
@@ -81,7 +81,12 @@ def receive(
         WireError: ``closed``, ``timeout``, ``too_large`` or ``malformed``.
     """
     length = _LENGTH.unpack(_read(sock, _LENGTH.size, deadline))[0]
-    return _decode(sock, length, cap, deadline)
+    message = _decode(sock, length, cap, deadline)
+    try:
+        json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise WireError("malformed", "text with halves of surrogate pairs") from error
+    return message
 
 
 def receive_with_fds(
@@ -109,8 +114,6 @@ def _decode(sock: socket.socket, length: int, cap: int, deadline: float | None) 
     try:
         body = _read(sock, length, deadline)
         message = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
-        if b"\\u" in body:
-            json.dumps(message, ensure_ascii=False).encode()  # refuses halves of surrogate pairs
     except (ValueError, RecursionError) as error:
         raise WireError("malformed", f"not a JSON message: {error}") from error
     if not isinstance(message, dict):
