@@ -35,9 +35,9 @@ COMMANDS = {
     "builds": Exploit("another kernel in the evaluator's folders", "touch /tmp/ekb-$$", "crashed"),
     "warden": Exploit("no process above its own", "kill -CONT $PPID", "crashed"),
     "evaluator": Exploit("no evaluator", "kill -CONT {parent}", "crashed"),
-    "memory": Exploit("the truth, in the evaluator's memory", "exec 3</proc/{parent}/mem", "crashed"),
+    "memory": Exploit("the truth, out of the evaluator", "exec 3</proc/{parent}/mem", "crashed"),
     "environment": Exploit("the model's key", "cat /proc/{parent}/environ", "crashed"),
-    "own environment": Exploit("the model's key, where it starts", "env | grep -q API_KEY", "crashed"),
+    "own environment": Exploit("the model's key, at home", "env | grep -q API_KEY", "crashed"),
     "command": Exploit("the package's own commands", "command -v ekb", "crashed"),
 }  # fmt: skip
 

@@ -52,7 +52,8 @@ def about(tmp_path: Path, evaluator: Evaluator) -> Iterator[dict[str, str]]:
         file, cache = str(records), str(evaluator.cache_dir)
         yield {
             "records": file, "build_records": file, "build_link": file, "build_library_link": file,
-            "home": str(Path.home()), "cache": cache, "build_cache": cache, "local_daemon": str(daemon),
+            "home": str(Path.home()), "cache": cache, "build_cache": cache,
+            "local_daemon": str(daemon),
         }  # fmt: skip
 
 

@@ -54,8 +54,8 @@ NOT_A_KERNEL = {
 PARSER = {
     "deep brackets": Exploit("the parser's stack", _kernel(
         "Y[i, j] = " + "(" * 50_000 + "1" + ")" * 50_000), "invalid_ir"),
-    "deep unary": Exploit("the parser's stack, by signs", _kernel("Y[i, j] = " + "-" * 50_000 + "1"),
-                          "invalid_ir"),
+    "deep unary": Exploit("the parser's stack, by signs", _kernel(
+        "Y[i, j] = " + "-" * 50_000 + "1"), "invalid_ir"),
     "deep conditions": Exploit("the stack of whatever walks the tree", _kernel(
         "Y[i, j] = " + "1 if i < 3 else " * 3_000 + "0"), "invalid_ir"),
     "long": Exploit("the word limit", _kernel("Y[i, j] = " + " + ".join(["b[j]"] * 200_000)),
@@ -112,7 +112,7 @@ INTERFACE = {
     "extra output": Exploit("room for messages between calls",
                             RIGHT.replace("-> (Y", "-> (Z: f32[1], Y").replace(
                                 "compute {", "compute { Z[i] = 1"), "invalid_ir"),
-    "output as input": Exploit("an output that is read before it is written, as the last call left it",
+    "output as input": Exploit("an output as the last call left it",
                                _kernel("Y[i, j] = Y[i, j] if i < 1 else X[i, 0]"), "invalid_ir"),
     "input as output": Exploit("an input that is overwritten", _kernel(
         "X[i: M, k: K] = 0\nY[i, j] = b[j]"), "invalid_ir"),
@@ -148,7 +148,8 @@ CHEATS = {
     "infinity": Exploit("infinity as a wildcard", _kernel("Y[i, j] = inf"), "wrong_result",
                         "2048 elements are NaN or infinite"),
     "one nan": Exploit("one NaN among right values, should maxima ignore it", _kernel(
-        f"Y[i, j] = sqrt(0.0 - 1.0 - X[i, 0] * X[i, 0]) if i == 3 and j == 5 else relu({DOT} + b[j])"),
+        "Y[i, j] = sqrt(0.0 - 1.0 - X[i, 0] * X[i, 0]) if i == 3 and j == 5 "
+        f"else relu({DOT} + b[j])"),
         "wrong_result"),
     "no bias": Exploit("the smaller of two terms", _kernel(f"Y[i, j] = relu({DOT})"),
                        "wrong_result"),
@@ -177,7 +178,8 @@ EXHAUST = {
         "u[p: 30000] = sum[q: 30000](t[p, 29999 - q] * t[29999 - p, q])\n"
         "Y[i, j] = u[i]", "schedule for cpu { loops t (p, q) }"), "over_budget"),
     "huge extent": Exploit("sizes that wrap at 64 bits", _kernel(
-        "t[p: 4000000000, q: 4000000000] = X[p % M, q % K]\nY[i, j] = t[i, j]"), "invalid_ir", "E211"),
+        "t[p: 4000000000, q: 4000000000] = X[p % M, q % K]\nY[i, j] = t[i, j]"),
+        "invalid_ir", "E211"),
     "huge unroll": Exploit("LLVM, by copies of a body", _kernel(
         "acc[i: M, j: N] = sum[k: K, t: 64](X[i, k] * W[k, j] * f32(t))\nY[i, j] = acc[i, j]",
         "schedule for cpu { loops acc (unroll i, unroll k, unroll t, unroll j) }"),

@@ -115,7 +115,7 @@ def copy_memory(_: str) -> None:
 def write_inputs(_: str) -> None:
     for number in range(3, 64):
         with contextlib.suppress(OSError):
-            if "sealed" in os.readlink(f"/proc/self/fd/{number}"):
+            if "sealed" in str(Path(f"/proc/self/fd/{number}").readlink()):
                 break
     os.pwrite(number, bytes(8), 0)
 
@@ -166,7 +166,7 @@ SYSTEM: dict[str, Trick] = {
     "records": once(read),
     "home": once(os.listdir),
     "cache": once(os.listdir),
-    "others": once(lambda _: os.listdir("/tmp")),
+    "others": once(lambda _: list(Path("/tmp").iterdir())),
     "package": once(lambda _: change(edgekernelbench.__file__)),
     "own_build": once(lambda _: change("kernel.so")),
     "note": once(lambda _: create("note")),

@@ -170,7 +170,7 @@ class Attempt:
         except ChildLost as lost:
             raise self._build_lost(lost) from lost
         reply = built.reply
-        self.seconds |= reply.seconds
+        self.seconds = reply.seconds | self.seconds
         self._fields["diagnostics"] = reply.diagnostics
         if reply.kernel_hash is not None:
             self._fields["kernel_hash"] = reply.kernel_hash

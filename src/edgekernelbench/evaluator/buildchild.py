@@ -14,13 +14,12 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat
 
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.static import (
     HEADER_TENSOR,
     Interface,
-    Step,
     check_text,
     lacking_dtypes,
 )
@@ -54,7 +53,7 @@ class KernelReply(_Message):
     kernel_hash: str | None = None
     message: str = ""
     diagnostics: tuple[dict[str, str | int | list[str] | list[int]], ...] = ()
-    seconds: dict[Step | Literal["compile"], NonNegativeFloat] = {}
+    seconds: dict[str, NonNegativeFloat] = Field(default={}, max_length=16)
 
 
 class BaselineJob(_Message):

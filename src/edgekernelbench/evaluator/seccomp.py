@@ -42,8 +42,9 @@ class _Abi:
 
 
 _SAME_EVERYWHERE = (
-    424, 434, 438, 440, 448,  # pidfd_send_signal, pidfd_open, pidfd_getfd, process_madvise, _mrelease
-    425, 428, 429, 430, 432, 442,  # io_uring_setup, open_tree, move_mount, fsopen, fsmount, mount_setattr
+    424, 434, 438,  # pidfd_send_signal, pidfd_open, pidfd_getfd
+    440, 448, 425,  # process_madvise, process_mrelease, io_uring_setup
+    428, 429, 430, 432, 442,  # open_tree, move_mount, fsopen, fsmount, mount_setattr
 )  # fmt: skip
 _ABIS = {
     "x86_64": _Abi(
@@ -55,7 +56,8 @@ _ABIS = {
             141, 142, 144, 314, 251,  # setpriority, sched_setparam, _scheduler, _attr, ioprio_set
             29, 30, 64, 68, 240,  # shmget, shmat, semget, msgget, mq_open
             248, 249, 250,  # add_key, request_key, keyctl
-            272, 308, 161, 155, 165, 166, 304,  # unshare, setns, chroot, pivot_root, (u)mount, by handle
+            272, 308, 161, 155, 165, 166,  # unshare, setns, chroot, pivot_root, mount, umount
+            304,  # open_by_handle_at
             321, 298, 323,  # bpf, perf_event_open, userfaultfd
         ),
         forks=(57, 58, 59, 322), lenient=(203, 42), own=(302,),

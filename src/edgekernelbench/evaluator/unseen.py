@@ -38,6 +38,8 @@ def recalls(runs: Watched, task: EvalTask, pool: Pool) -> str:
     Raises:
         Failure: of the program.
     """
+    known: list[int] = []
+    new: list[int] = []
     for _ in range(_TRIES):
         known, new = _compare(runs, task, pool)
         if min(new) <= _RATIO * max(known) + _LEAST_NS:
