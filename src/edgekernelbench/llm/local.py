@@ -4,7 +4,8 @@ What it keeps apart: files below its folder (home and temporary files are there 
 environment (an allow-list, so no keys), and every process that is started in it, daemons included.
 Where the system has Landlock, nothing outside of the folder can be changed, and no process outside
 gets a signal. What it does not: the agent runs as the same user, reaches the network and reads
-every file that this user reads, this package among them. Attempts in it are recorded as not isolated.
+every file that this user reads, this package among them. Attempts in it are recorded as not
+isolated.
 """
 
 from __future__ import annotations
