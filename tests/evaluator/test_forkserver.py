@@ -113,6 +113,16 @@ def test_limits_hold(server: ForkServer, tmp_path: Path) -> None:
     assert names <= allowed | own
 
 
+def test_temporary_files_have_a_place_that_goes_with_the_worker(
+    server: ForkServer, tmp_path: Path
+) -> None:
+    worker = start(server, tmp_path, Limits(writes=True), what="temporary")
+    told = worker.reply(5)
+    assert Path(told["folder"]).parent == Path(told["home"]) != Path.home()
+    worker.close()
+    assert not Path(told["home"]).exists()
+
+
 def test_memory_limit(server: ForkServer, tmp_path: Path) -> None:
     limits = Limits(memory_bytes=100 << 20)
     fits = start(server, tmp_path, limits, what="memory", bytes=50 << 20)

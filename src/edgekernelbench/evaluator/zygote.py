@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -237,6 +238,7 @@ def _isolate(
     own = (scratch, folder) if limits.writes else ()
     if scratch is not None:
         os.environ.update(dict.fromkeys(_HOMES, scratch))
+        tempfile.tempdir = None  # the server may have asked for one
     reads, writes = (*surroundings.reads, folder), (*surroundings.writes, *own)
     calls, files = sandbox.isolate(limits, reads, writes, surroundings.lists)
     return sandbox.Isolation(calls=calls, files=files, network=surroundings.network)
