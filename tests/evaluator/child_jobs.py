@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import tempfile
 import time
 from typing import Any
 
 from edgekernelbench.evaluator import wire
+
+tempfile.gettempdir()  # as imports of the server do, long before there is a worker
 
 
 def echo(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
@@ -47,6 +50,9 @@ def misbehave(connection: socket.socket, payload: dict[str, Any], fds: list[int]
         _leave_orphan(payload["path"])
     if what == "memory":
         wire.send(connection, {"got": len(bytearray(payload["bytes"]))})
+    if what == "temporary":
+        with tempfile.TemporaryDirectory() as folder:
+            wire.send(connection, {"folder": folder, "home": os.environ["HOME"]})
     if what == "report":
         wire.send(connection, _attempts())
     time.sleep(600)

@@ -73,4 +73,5 @@ def test_extensions_and_architectures_that_lack(monkeypatch: pytest.MonkeyPatch)
 def test_a_machine_that_isolates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_tried", lambda script: "Operation not permitted")
     assert found("seccomp").state == found("rlimits").state == "missing"
-    assert found("user and network namespaces").state == "limited"
+    assert found("Landlock").state == found("network namespace").state == "limited"
+    assert "read and change your files" in found("Landlock").get

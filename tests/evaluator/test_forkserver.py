@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer, ServerSpec, Worker
-from edgekernelbench.evaluator.sandbox import Limits
+from edgekernelbench.evaluator.sandbox import Isolation, Limits
 
 LIMITS = Limits(memory_bytes=1 << 30)
 
@@ -89,7 +89,9 @@ def test_every_loss_is_told_and_the_next_worker_is_right(
 
 def test_orphans_are_killed(server: ForkServer, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    worker = start(server, tmp_path, Limits(processes=True), what="orphan", path=str(path))
+    worker = start(
+        server, tmp_path, Limits(processes=True, writes=True), what="orphan", path=str(path)
+    )
     with pytest.raises(ChildLost) as lost:
         worker.reply(10)
     assert lost.value.kind == "exited"
@@ -98,7 +100,7 @@ def test_orphans_are_killed(server: ForkServer, tmp_path: Path) -> None:
 
 def test_limits_hold(server: ForkServer, tmp_path: Path) -> None:
     worker = start(server, tmp_path, what="report")
-    assert worker.unisolated is None
+    assert worker.isolation == Isolation()
     report = worker.reply(5)
     worker.close()
     for what in ("fork", "kill_parent", "network", "exec"):
@@ -109,6 +111,16 @@ def test_limits_hold(server: ForkServer, tmp_path: Path) -> None:
     allowed = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CC", "LC_CTYPE"}
     own = {"EKB_SHOWN", "EDGEKERNELBENCH_CHILD", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}
     assert names <= allowed | own
+
+
+def test_temporary_files_have_a_place_that_goes_with_the_worker(
+    server: ForkServer, tmp_path: Path
+) -> None:
+    worker = start(server, tmp_path, Limits(writes=True), what="temporary")
+    told = worker.reply(5)
+    assert Path(told["folder"]).parent == Path(told["home"]) != Path.home()
+    worker.close()
+    assert not Path(told["home"]).exists()
 
 
 def test_memory_limit(server: ForkServer, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt
 
 from edgekernelbench.compilers.launch import LaunchPlan
 from edgekernelbench.ir.core import Program
@@ -67,12 +67,12 @@ class StaticFacts(_Stored):
         kernels: of the device.
     """
 
-    flops: float
-    io_bytes: int
-    packed_bytes: int
-    workspace_bytes: int
-    code_bytes: int | None
-    compile_seconds: float
+    flops: NonNegativeFloat
+    io_bytes: NonNegativeInt
+    packed_bytes: NonNegativeInt
+    workspace_bytes: NonNegativeInt
+    code_bytes: NonNegativeInt | None
+    compile_seconds: NonNegativeFloat
     nest: str
     kernels: tuple[KernelBill, ...] = ()
 

@@ -79,7 +79,7 @@ class Attempt:
         self._folder = folder
         self._candidate: Replicas | None = None
         self._fields: dict[str, Any] = {"kernel_hash": text_hash(text)}
-        self._network = ""
+        self._isolation: dict[str, str] = {}
         self.seconds: dict[str, float] = {}
         self.launches = 0  # of device kernels, by one call
 
@@ -112,7 +112,7 @@ class Attempt:
             workload=self._session.task.id,
             target=self._evaluator.target.name,
             timings={name: round(value, 6) for name, value in self.seconds.items()},
-            environment=environment_before.model_copy(update={"network": self._network}),
+            environment=environment_before.model_copy(update=self._isolation),
             **self._fields,
         )
 
@@ -149,7 +149,8 @@ class Attempt:
             with self.step("start"):
                 candidate.first.deadline = time.monotonic() + self._settings.total_run_s
                 candidate.bind(pool, source, self._evaluator.bind_seconds)
-                self._network = candidate.first.unisolated or "isolated"
+                closed = candidate.first.isolation
+                self._isolation = {"network": closed.of_network(), "files": closed.of_files()}
             match.first_call()
             self._overhead()
             match.play()
@@ -169,7 +170,7 @@ class Attempt:
         except ChildLost as lost:
             raise self._build_lost(lost) from lost
         reply = built.reply
-        self.seconds |= reply.seconds
+        self.seconds = reply.seconds | self.seconds
         self._fields["diagnostics"] = reply.diagnostics
         if reply.kernel_hash is not None:
             self._fields["kernel_hash"] = reply.kernel_hash

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat
 
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.static import (
@@ -52,8 +52,8 @@ class KernelReply(_Message):
     outcome: Outcome
     kernel_hash: str | None = None
     message: str = ""
-    diagnostics: tuple[dict[str, Any], ...] = ()
-    seconds: dict[str, float] = {}
+    diagnostics: tuple[dict[str, str | int | list[str] | list[int]], ...] = ()
+    seconds: dict[str, NonNegativeFloat] = Field(default={}, max_length=16)
 
 
 class BaselineJob(_Message):
@@ -123,15 +123,19 @@ def text_hash(text: str) -> str:
 
 
 def _cut(diagnostic: dict[str, Any]) -> dict[str, Any]:
-    """Bounded, so that a reply fits its cap whatever the text holds."""
+    """Bounded, so that a reply fits its cap whatever the text holds, and fit for any file."""
     return {
-        key: value[:_MAX_TEXT]
+        key: _plain(value)
         if isinstance(value, str)
-        else [line[:_MAX_TEXT] for line in value[:8]]
+        else [_plain(line) for line in value[:8]]
         if isinstance(value, list) and all(isinstance(line, str) for line in value)
         else value
         for key, value in diagnostic.items()
     }
+
+
+def _plain(text: str) -> str:
+    return text[:_MAX_TEXT].encode("utf-8", "replace").decode()
 
 
 def build_baseline(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:

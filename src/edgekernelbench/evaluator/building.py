@@ -7,7 +7,9 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import os
 import shutil
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,7 +118,27 @@ class Builder:
             memory_bytes=self._settings.compile_memory_bytes,
             cpu_seconds=int(timeout * 2) + 10,
             processes=True,
+            writes=True,
         )
+        try:
+            return self._once(entry, payload, folder, timeout, form, fds, limits)
+        except ChildLost as lost:
+            # A server that was killed takes the build with it, which says nothing of the build.
+            if not lost.with_server:
+                raise
+            _empty(folder)
+            return self._once(entry, payload, folder, timeout, form, fds, limits)
+
+    def _once(
+        self,
+        entry: str,
+        payload: dict[str, Any],
+        folder: Path,
+        timeout: float,
+        form: type[_Form],
+        fds: tuple[int, ...],
+        limits: Limits,
+    ) -> _Form:
         worker = self._server.start(entry, payload, limits, folder, fds)
         try:
             reply = worker.reply(timeout, _REPLY_CAP)
@@ -175,6 +197,14 @@ class Builder:
                 region.close()
 
 
+def _empty(folder: Path) -> None:
+    for item in folder.iterdir():
+        if item.is_dir() and not item.is_symlink():
+            shutil.rmtree(item, ignore_errors=True)
+        else:
+            item.unlink()
+
+
 # ---------------------------------------------------------------- manifests
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of an artifact that a child wrote.
@@ -183,15 +213,29 @@ def read_manifest(folder: Path) -> Manifest:
         OSError, ValueError: it is missing, too large, out of form, or names a library that is
             not a plain file beside it.
     """
-    file = folder / "manifest.json"
-    if file.is_symlink() or file.stat().st_size > _MANIFEST_CAP:
-        raise ValueError("the manifest is no plain file of reasonable size")
-    manifest = Manifest.model_validate_json(file.read_bytes())
+    manifest = Manifest.model_validate_json(_plain_file(folder / "manifest.json"))
     library = folder / manifest.library
     plain = Path(manifest.library).name == manifest.library
-    if not plain or library.is_symlink() or not library.is_file():
+    if not plain or not stat.S_ISREG(library.lstat().st_mode):
         raise ValueError("the library is no plain file beside the manifest")
     return manifest
+
+
+def _plain_file(file: Path) -> bytes:
+    """What a file holds. The child that wrote it may have put something else in its place: a link
+    to a file of ours, or a pipe that would hold the reader up for ever.
+
+    Raises:
+        OSError, ValueError: it is no plain file, or larger than a manifest can be.
+    """
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("the manifest is no plain file")
+        data = opened.read(_MANIFEST_CAP + 1)
+    if len(data) > _MANIFEST_CAP:
+        raise ValueError("the manifest is larger than any can be")
+    return data
 
 
 def fits(manifest: Manifest, interface: Interface) -> str:

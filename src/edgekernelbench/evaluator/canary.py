@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgekernelbench.evaluator.contestant import Failure
+from edgekernelbench.evaluator.folders import scratch_folder
 from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.machinery import CANARY_SIZE
@@ -125,7 +125,7 @@ class Canary:
 
     def _built(self) -> Path:
         if self._folder is None:
-            folder = Path(tempfile.mkdtemp(prefix="edgekernelbench-canary-"))
+            folder = scratch_folder("canary")
             text = self._evaluator.machinery.canary
             try:
                 built = self._evaluator.builder.kernel(text, Interface.of(self._task), folder)

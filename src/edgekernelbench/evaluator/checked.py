@@ -109,8 +109,8 @@ def _build(text: str, task: EvalTask, target: Target, folder: Path) -> CheckedRe
 def _simulate(job: CheckedRun, task: EvalTask, folder: Path, seconds: float) -> CheckedReport:
     arrays = task.inputs(0, 0)
     regions = [Sealed.of_arrays(layout, arrays) for layout in (job.inputs, job.consts)]
-    server = ForkServer(ServerSpec("oclgrind", _PRELOAD, device_environment(1)))
-    limits = Limits(file_bytes=_LOG_BYTES, cpu_seconds=int(seconds) + 30)
+    server = ForkServer(ServerSpec("oclgrind", _PRELOAD, device_environment(1), drivers=True))
+    limits = Limits(file_bytes=_LOG_BYTES, cpu_seconds=int(seconds) + 30, writes=True)
     entry = "edgekernelbench.evaluator.checkchild:serve"
     began, message = time.perf_counter(), ""
     try:

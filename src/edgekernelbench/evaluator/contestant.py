@@ -19,10 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from edgekernelbench.baselines.base import Port
 from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer, Worker
 from edgekernelbench.evaluator.machinery import RunnerPlug
-from edgekernelbench.evaluator.regions import Layout, Shared, guarded
+from edgekernelbench.evaluator.regions import Layout, Sealed, Shared, guarded
 from edgekernelbench.evaluator.runchild import Bind, RunRequest, Sample
-from edgekernelbench.evaluator.sandbox import Limits
+from edgekernelbench.evaluator.sandbox import Isolation, Limits
 from edgekernelbench.evaluator.task import Pool
+from edgekernelbench.targets.placement import Spreader
 
 _COPY_SECONDS = 2.0
 """What copying inputs and outputs around the calls of a request may take."""
@@ -54,6 +55,10 @@ class _Reply(BaseModel):
 class _BindReply(_Reply):
     bind_ns: int = Field(ge=0, le=10**14)
     load_ns: int = Field(ge=0, le=10**14)
+
+
+class _SwapReply(_Reply):
+    swapped: int
 
 
 class _RunReply(_Reply):
@@ -141,6 +146,7 @@ class Contestant:
         self.deadline: float | None = None
         self._pool: Pool | None = None
         self._start_rss = 0
+        self._spreader = Spreader((), 0)
 
     # ------------------------------------------------------------ life
     @property
@@ -157,9 +163,9 @@ class Contestant:
         return None if self._worker is None else self._worker.pid
 
     @property
-    def unisolated(self) -> str | None:
-        """Why the process could not be closed off, if so."""
-        return None if self._worker is None else self._worker.unisolated
+    def isolation(self) -> Isolation:
+        """What could not be closed to the process."""
+        return Isolation() if self._worker is None else self._worker.isolation
 
     def bind(self, pool: Pool, pattern: int, timeout: float) -> None:
         """Starts the process if need be and gives it inputs; guards are filled with ``pattern``.
@@ -195,7 +201,7 @@ class Contestant:
 
     def _start(self) -> None:
         self.close()
-        options = {**self._program.options, "cores": list(self._program.cores)}
+        options = dict(self._program.options)
         payload = {"factory": self._program.plug.factory, "options": options}
         entry = "edgekernelbench.evaluator.runchild:serve"
         try:
@@ -203,6 +209,7 @@ class Contestant:
         except ChildLost as lost:
             raise Failure("server", f"{self.name}: {lost.detail}", lost.log) from lost
         self._start_rss = _memory(self._worker.pid, "VmRSS")
+        self._spreader = Spreader(self._program.cores, self._worker.pid)
 
     def close(self) -> None:
         """Ends the process and frees what it shared. May be called again."""
@@ -215,6 +222,16 @@ class Contestant:
         self._pool = None
 
     # ------------------------------------------------------------ work
+    def swap(self, number: int, region: Sealed) -> None:
+        """Puts other inputs, of the same layout, in the place of set ``number``; the pool knows
+        nothing of them.
+
+        Raises:
+            Failure: and the process is gone.
+        """
+        timeout = self._call_timeout + _COPY_SECONDS
+        self._ask({"op": "swap", "set": number}, timeout, _SwapReply, [region.fd])
+
     def run(self, samples: Sequence[Sample]) -> list[int]:
         """Nanoseconds of each sample, over its calls.
 
@@ -230,10 +247,12 @@ class Contestant:
             timeout = max(0.0, min(timeout, self.deadline - time.monotonic()))
         reply = self._ask({"op": "run", **request.model_dump()}, timeout, _RunReply)
         passed = time.monotonic_ns() - began
-        possible = min(reply.ns) >= 0 and sum(reply.ns) <= passed
-        if len(reply.ns) != len(samples) or not possible or not self._note(samples, reply, passed):
+        possible = len(reply.ns) == len(samples) and all(ns >= 0 for ns in reply.ns)
+        possible = possible and sum(reply.ns) <= passed
+        if not possible or not self._note(samples, reply, passed):
             self.close()
             raise Failure("bad_reply", f"{self.name}: times that cannot be")
+        self._spreader.spread()
         return reply.ns
 
     def _note(self, samples: Sequence[Sample], reply: _RunReply, passed: int) -> bool:

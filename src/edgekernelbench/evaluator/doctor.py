@@ -170,14 +170,24 @@ def _checkers() -> Iterator[Finding]:
     get = "it is part of the CUDA toolkit"
     yield _program(("compute-sanitizer",), "benchmarks/sanitize.py on cuda", get)
     yield _program(("docker",), "coding agents in a sandbox", "install Docker")
-    yield _program(("bwrap",), "nothing yet: children are closed by seccomp", "install bubblewrap")
+    yield _program(("bwrap",), "nothing: Landlock and seccomp close as much", "not needed")
 
 
 # ---------------------------------------------------------------- the sandbox
 _SECCOMP = """
-from edgekernelbench.evaluator.sandbox import isolate
-print(isolate(False) or "")
+from edgekernelbench.evaluator.sandbox import Limits, isolate
+print(isolate(Limits(), ["/"])[0] or "")
 """
+_LANDLOCK = """
+from edgekernelbench.evaluator.sandbox import Limits, isolate
+said = isolate(Limits(), ["/usr", "/lib", "/lib64"])[1]
+try:
+    open("/proc/self/status").close()
+    print(said or "files are not closed")
+except PermissionError:
+    print(said or "")
+"""
+_FILES_CLOSED = "children see programs and libraries; coding agents change their folder only"
 _RLIMITS = """
 from edgekernelbench.evaluator.sandbox import Limits, apply
 apply(Limits(memory_bytes=1 << 30, cpu_seconds=10))
@@ -188,9 +198,8 @@ except MemoryError:
     print("")
 """
 _NAMESPACES = """
-import ctypes, os
-libc = ctypes.CDLL(None, use_errno=True)
-print("" if libc.unshare(0x10000000 | 0x40000000) == 0 else os.strerror(ctypes.get_errno()))
+from edgekernelbench.evaluator.sandbox import leave_network
+print(leave_network() or "")
 """
 
 
@@ -200,8 +209,11 @@ def _sandbox() -> Iterator[Finding]:
                     "a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or aarch64"),
         "rlimits": (_RLIMITS, "missing", "memory and processor time are limited",
                     "Linux with setrlimit; without them a kernel may take the machine's memory"),
-        "user and network namespaces": (_NAMESPACES, "limited", "could be made",
-                    "not needed: seccomp closes the network; containers often forbid them"),
+        "Landlock": (_LANDLOCK, "limited", _FILES_CLOSED,
+                     "Linux 5.13 or newer with landlock among its security modules; without it a "
+                     "kernel that broke out of its language could read and change your files"),
+        "network namespace": (_NAMESPACES, "limited", "children have a network with nothing in it",
+                              "seccomp alone closes the network; containers often forbid more"),
     }  # fmt: skip
     for what, (script, otherwise, detail, get) in tries.items():
         said = _tried(script)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock
@@ -19,6 +20,7 @@ from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.session import TaskSession
 from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.evaluator.task import EvalTask, ports
+from edgekernelbench.evaluator.view import homes
 from edgekernelbench.targets.device import CudaDevice, Device
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
@@ -72,7 +74,11 @@ class Evaluator:
         # A driver places its threads itself.
         self.cores: tuple[int, ...] = choose_cores(threads) if target.device is None else ()
         self.cache_dir = _writable(cache_dir or default_cache())
-        self._servers = {name: ForkServer(spec) for name, spec in self.machinery.servers.items()}
+        plugs = homes(self.machinery.packages())
+        self._servers = {
+            name: ForkServer(replace(spec, reads=(*spec.reads, *plugs)))
+            for name, spec in self.machinery.servers.items()
+        }
         self.builder = Builder(
             self._servers["compile"], self.machinery, self.target, self.settings, self.cache_dir
         )
@@ -197,7 +203,8 @@ class Evaluator:
         server = self._servers[program.plug.server]
         if limits is None:
             device = program.plug.device
-            limits = Limits(file_bytes=_LOG_BYTES) if device is None else _device_limits(device)
+            host = Limits(file_bytes=_LOG_BYTES, lenient=True)
+            limits = host if device is None else _device_limits(device)
         return Contestant(name, program, server, ports(task), limits, self.settings.run_s)
 
     # ------------------------------------------------------------ life
@@ -249,8 +256,8 @@ def _device_limits(device: Device, memory_bytes: int | None = None) -> Limits:
     one for other devices reserves address space at will.
     """
     if device.is_host_cpu:
-        return Limits(memory_bytes=memory_bytes, processes=True)
-    return Limits()
+        return Limits(memory_bytes=memory_bytes, processes=True, writes=True)
+    return Limits(lenient=True, writes=True)
 
 
 def device_lock(target: Target, cache_dir: Path | None = None) -> FileLock:

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,10 +24,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psutil
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from edgekernelbench.evaluator import wire
-from edgekernelbench.evaluator.sandbox import Limits
+from edgekernelbench.evaluator.folders import scratch_folder
+from edgekernelbench.evaluator.sandbox import Isolation, Limits
 
 _BOOT = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
@@ -77,6 +79,11 @@ class ChildLost(Exception):
         self.detail = detail
         self.log = log
 
+    @property
+    def with_server(self) -> bool:
+        """Whether its fork server was lost, too: then the loss says nothing of the job."""
+        return self.kind == "server" or (self.kind == "exited" and self.exit is None)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
@@ -86,12 +93,16 @@ class ServerSpec:
         preload: modules to import before the first fork, each a name or ``module:function`` with
             a function to call then.
         env: environment on top of the allow-list.
+        drivers: its workers load drivers of devices, which open what their makers pleased.
+        reads: files and folders that its workers read beside what `view` names.
     """
 
     name: str
     preload: tuple[str, ...]
     env: Mapping[str, str]
     start_seconds: float = 120.0
+    drivers: bool = False
+    reads: tuple[str, ...] = ()
 
 
 class ForkServer:
@@ -137,7 +148,9 @@ class ForkServer:
         self._control = ours
         self.starts += 1
         try:
-            wire.send(ours, {"preload": list(self.spec.preload)})
+            spec = self.spec
+            described = {"drivers": spec.drivers, "reads": list(spec.reads)}
+            wire.send(ours, {"preload": list(spec.preload), **described})
             deadline = time.monotonic() + self.spec.start_seconds
             reply = wire.receive(ours, deadline=deadline)
         except wire.WireError as error:
@@ -193,12 +206,14 @@ class ForkServer:
             self.warm()
             ours, theirs = socket.socketpair()
             log = os.memfd_create("log", os.MFD_CLOEXEC)
+            scratch = scratch_folder("tmp") if limits.writes else None
             job = {
                 "op": "start",
                 "entry": entry,
                 "payload": payload,
                 "limits": limits.model_dump(),
                 "folder": str(folder),
+                "scratch": None if scratch is None else str(scratch),
             }
             try:
                 deadline = time.monotonic() + timeout
@@ -208,14 +223,14 @@ class ForkServer:
             except (wire.WireError, ChildLost) as error:
                 ours.close()
                 os.close(log)
+                _remove(scratch)
                 self._discard()
                 raise ChildLost("server", f"{self.spec.name} server: {error}") from error
             finally:
                 theirs.close()
-            worker = Worker(self, pid, ours, log)
+            worker = Worker(self, pid, ours, log, scratch)
             self._workers[pid] = worker
-        hello = worker.reply(timeout)
-        worker.unisolated = hello.get("unisolated")
+        worker.greet(timeout)
         return worker
 
     def _await(self, key: str, deadline: float) -> int:
@@ -290,12 +305,20 @@ class Worker:
     """One job in one process. Not thread-safe.
 
     Attributes:
-        unisolated: why network and processes could not be closed to it; None when they are.
+        isolation: what could not be closed to it.
     """
 
-    def __init__(self, server: ForkServer, pid: int, connection: socket.socket, log: int) -> None:
+    def __init__(
+        self,
+        server: ForkServer,
+        pid: int,
+        connection: socket.socket,
+        log: int,
+        scratch: Path | None,
+    ) -> None:
         self.pid = pid
-        self.unisolated: str | None = None
+        self.isolation = Isolation()
+        self._scratch = scratch
         self._server = server
         self._connection = connection
         self._log = log
@@ -304,6 +327,18 @@ class Worker:
             self._pidfd = os.pidfd_open(pid)
         except ProcessLookupError:
             self._pidfd = -1
+
+    def greet(self, timeout: float) -> None:
+        """Waits for its first message, sent before it touches anything of a candidate's.
+
+        Raises:
+            ChildLost: as `request`.
+        """
+        try:
+            self.isolation = Isolation.model_validate(self.reply(timeout).get("isolation"))
+        except ValidationError as error:
+            self.close()
+            raise ChildLost("server", f"a worker that begins out of form: {error}") from error
 
     def request(
         self,
@@ -394,4 +429,10 @@ class Worker:
         if self._pidfd >= 0:
             os.close(self._pidfd)
         os.close(self._log)
+        _remove(self._scratch)
         return exit
+
+
+def _remove(folder: Path | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -53,6 +53,13 @@ class Machinery:
     build_kernel: str = "edgekernelbench.evaluator.buildchild:build_kernel"
     build_baseline: str = "edgekernelbench.evaluator.buildchild:build_baseline"
 
+    def packages(self) -> frozenset[str]:
+        """Names of the packages that children import plugs from."""
+        factories = (plug.factory for plug in self.runners.values())
+        named = (self.compiler, self.build_kernel, self.build_baseline, *factories)
+        modules = (*named, *self.baselines.values())
+        return frozenset(name.partition(":")[0].partition(".")[0] for name in modules) - {""}
+
 
 def machinery(threads: int, device: Device | None = None) -> Machinery:
     """TVM for kernels, the registered baselines, ``threads`` cores for every contestant, or a
@@ -66,7 +73,8 @@ def machinery(threads: int, device: Device | None = None) -> Machinery:
         "TVM_THREAD_POOL_SPIN_COUNT": str(spin_count()),
         "TVM_BIND_THREADS": "0",  # see `targets.placement`
     } | HUGE_PAGES
-    compile_env = {PACKS_VARIABLE: pack_places()}
+    packs = pack_places()
+    compile_env = {PACKS_VARIABLE: packs}
     compile_side: tuple[str, ...] = (f"{here}:compile_side",)
     servers: dict[ServerName, ServerSpec] = {
         "run": ServerSpec("run", (f"{here}:run_side",), run_env),
@@ -78,9 +86,15 @@ def machinery(threads: int, device: Device | None = None) -> Machinery:
         side = f"{here}:cuda_side" if on_cuda else f"{here}:device_side"
         compile_env |= env
         compile_side += (side, f"{here}:toolkit_side") if on_cuda else (side,)
-        servers["device"] = ServerSpec("device", (side,), env)
-        servers["torch"] = ServerSpec("torch", (f"{here}:torch_side",), env)
-    servers["compile"] = ServerSpec("compile", compile_side, compile_env)
+        servers["device"] = ServerSpec("device", (side,), env, drivers=True)
+        servers["torch"] = ServerSpec("torch", (f"{here}:torch_side",), env, drivers=True)
+    servers["compile"] = ServerSpec(
+        "compile",
+        compile_side,
+        compile_env,
+        drivers=device is not None,
+        reads=tuple(packs.split(os.pathsep)),
+    )
     runners = "edgekernelbench.evaluator.runners"
     return Machinery(
         servers=servers,

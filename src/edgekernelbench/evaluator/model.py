@@ -249,6 +249,8 @@ class Environment(_Stored):
     Attributes:
         load_average: of the last minute, before measuring.
         network: ``isolated``, or why the children were not cut off from the network.
+        files: ``isolated``, or why the children could reach more files than they need; empty in
+            records from before that was closed.
     """
 
     cpu: str
@@ -259,6 +261,7 @@ class Environment(_Stored):
     temperature_c: float | None = None
     load_average: float | None = None
     network: str = ""
+    files: str = ""
     versions: dict[str, str] = {}
 
 

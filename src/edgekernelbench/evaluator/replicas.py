@@ -108,6 +108,12 @@ class Replicas:
             self._all.append(further)
         self.bind(pool, source, timeout)
 
+    def postpone(self, seconds: float) -> None:
+        """Moves the time by which everything must be done, where there is one."""
+        for contestant in self._all:
+            if contestant.deadline is not None:
+                contestant.deadline += seconds
+
     def close(self) -> None:
         """Ends all processes. May be called again."""
         for contestant in self._all:

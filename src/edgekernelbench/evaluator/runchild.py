@@ -3,7 +3,8 @@
 It knows neither truth nor tolerance nor which samples will be looked at. Commands arrive as
 messages, inputs as sealed memory, outputs leave through memory of the parent's.
 
-``bind``: map constants and input sets, prepare the program; ``run``: a list of samples. A sample
+``bind``: map constants and input sets, prepare the program; ``swap``: map another set in the place
+of one; ``run``: a list of samples. A sample
 copies an input set into place, overwrites the outputs with a pattern, calls without and then with
 the clock running, and may copy the whole arena out. Where the program runs on a device, the arena
 has a double there, and the time is the device's.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import socket
 import time
 import traceback
@@ -26,7 +28,6 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.baselines.base import DeviceRunner, Runner
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.regions import Arena, Layout, fill, read_only, writable
-from edgekernelbench.targets.placement import Spreader
 
 RunnerFactory = Callable[[Path, dict[str, Any]], Runner | DeviceRunner]
 
@@ -80,9 +81,8 @@ class _Bound:
         self.arena = Arena(bind.arena, bind.pattern)
         self.inputs = {name: self.arena.arrays[name] for name in bind.inputs}
         self.outputs = {name: self.arena.arrays[name] for name in bind.outputs}
-        self._sets = [
-            bind.sets.views(read_only(fd, bind.sets.size)) for fd in set_fds[: bind.n_sets]
-        ]
+        self._set_layout = bind.sets
+        self._sets = [self._mapped(fd) for fd in set_fds[: bind.n_sets]]
         consts = Arena(bind.consts, 0)
         consts.bytes[...] = read_only(const_fd, bind.consts.size)
         twin = None
@@ -106,6 +106,13 @@ class _Bound:
 
     def _hand_back(self, copy: np.ndarray) -> None:
         raise NotImplementedError
+
+    def _mapped(self, fd: int) -> dict[str, np.ndarray]:
+        return self._set_layout.views(read_only(fd, self._set_layout.size))
+
+    def swap(self, number: int, fd: int) -> None:
+        self._sets[number] = self._mapped(fd)
+        os.close(fd)
 
     def load(self, number: int) -> None:
         for name, array in self.inputs.items():
@@ -181,14 +188,14 @@ class _OnDevice(_Bound):
 
 
 def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
-    """The worker's entry. ``payload``: ``factory`` (``module:function``) and ``options``, which
-    say the ``cores`` to run on beside what the factory wants to know."""
+    """The worker's entry. ``payload``: ``factory`` (``module:function``) and the ``options``
+    that it wants to know."""
     gc.disable()
     module, _, function = payload["factory"].partition(":")
     factory: RunnerFactory = getattr(importlib.import_module(module), function)
-    spreader = Spreader(payload["options"]["cores"])
     runner: Runner | DeviceRunner | None = None
     bound: _Bound | None = None
+    reply: dict[str, Any]
     while True:
         message, received = wire.receive_with_fds(connection)
         try:
@@ -201,13 +208,16 @@ def serve(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
                     made = _OnDevice if wanted.on_device else _OnHost
                     bound = made(runner, wanted, received)
                     reply: dict[str, Any] = {"bind_ns": bound.bind_ns, "load_ns": load_ns}
+                case "swap":
+                    assert bound is not None
+                    bound.swap(message["set"], received[0])
+                    reply = {"swapped": message["set"]}
                 case "run":
                     assert bound is not None
                     request = RunRequest.model_validate(message)
                     bound.device_ns.clear()
                     reply = {"ns": [bound.sample(plan) for plan in request.samples]}
                     reply["device_ns"] = bound.device_ns
-                    spreader.spread()
                 case other:
                     raise ValueError(f"unknown operation {other!r}")
         except Exception as error:

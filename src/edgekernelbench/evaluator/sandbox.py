@@ -1,26 +1,28 @@
 """What a child may do, set by the child itself before it touches anything of a candidate's.
 
-Linux only. Limits of memory, time, files and cores come from ``setrlimit``; network, new
-processes and signals to others are closed by a seccomp filter, which needs no privilege and
-binds every thread and descendant. What the system refuses is reported, never passed over.
+Linux only, and without privilege. Limits of memory, time, files and cores come from ``setrlimit``,
+system calls are closed by seccomp, files by Landlock, and a fork server has a network of its own
+with nothing in it. What the system refuses is reported, never passed over.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import resource
 import signal
 import struct
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from edgekernelbench.evaluator import landlock
+from edgekernelbench.evaluator.seccomp import close_calls
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
+PR_SET_NO_NEW_PRIVS = 38
 
 
 class Limits(BaseModel):
@@ -32,6 +34,9 @@ class Limits(BaseModel):
         file_bytes: size of any file it writes.
         open_files: descriptors.
         processes: whether it may start other processes (a compiler calls the linker).
+        lenient: it runs no code of a candidate's on the host's processor, but libraries and drivers
+            of others, which bind threads to cores and ask daemons.
+        writes: whether it may leave files, in the job's folder and a temporary one of its own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,6 +46,34 @@ class Limits(BaseModel):
     file_bytes: int = 256 << 20
     open_files: int = 256
     processes: bool = False
+    lenient: bool = False
+    writes: bool = False
+
+
+class Isolation(BaseModel):
+    """What is not closed to a child, each with the system's reason; None where it is closed.
+
+    Attributes:
+        calls: network, other processes and the rest of what `seccomp` closes.
+        files: all but programs, libraries and the job's own (`view`).
+        network: a network namespace of its own, beside the filter.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    calls: str | None = None
+    files: str | None = None
+    network: str | None = None
+
+    def of_network(self) -> str:
+        """For a record."""
+        if self.calls is not None:
+            return self.calls
+        return "isolated" if self.network is None else f"isolated by seccomp alone: {self.network}"
+
+    def of_files(self) -> str:
+        """For a record."""
+        return "isolated" if self.files is None else self.files
 
 
 def apply(limits: Limits) -> None:
@@ -90,117 +123,89 @@ def become_reaper() -> None:
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-# ---------------------------------------------------------------- seccomp
-@dataclass(frozen=True, slots=True)
-class _Abi:
-    """System call numbers of one architecture; -1 where it has none."""
-
-    audit: int
-    seccomp: int
-    socket: int
-    clone: int
-    clone3: int
-    tgkill: int
-    denied: tuple[int, ...]
-    forks: tuple[int, ...]
+# ---------------------------------------------------------------- isolation
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 
 
-# denied: kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo, ptrace, process_vm_writev,
-# pidfd_send_signal, pidfd_open, unshare, setns, mount, bpf, perf_event_open, keyctl, io_uring_setup
-_ABIS = {
-    "x86_64": _Abi(
-        audit=0xC000003E, seccomp=317, socket=41, clone=56, clone3=435, tgkill=234,
-        denied=(62, 200, 129, 297, 101, 311, 424, 434, 272, 308, 165, 321, 298, 250, 425),
-        forks=(57, 58, 59, 322),
-    ),
-    "aarch64": _Abi(
-        audit=0xC00000B7, seccomp=277, socket=198, clone=220, clone3=435, tgkill=131,
-        denied=(129, 130, 138, 240, 117, 271, 424, 434, 97, 268, 40, 280, 241, 219, 425),
-        forks=(221, 281),
-    ),
-}  # fmt: skip
-
-_EPERM, _ENOSYS = 1, 38
-_AF_UNIX = 1
-_CLONE_THREAD = 0x00010000
-_ALLOW = 0x7FFF0000
-_ERRNO = 0x00050000
-_LOAD, _JEQ, _JGE, _JSET, _RET = 0x20, 0x15, 0x35, 0x45, 0x06
-_X32_CALLS = 0x40000000
-_NR, _ARCH, _ARG0 = 0, 4, 16
-
-
-def isolate(processes: bool) -> str | None:
-    """Closes network and signals to others for this process and all it starts, for good.
-
-    Args:
-        processes: leave it the right to start processes.
+def leave_network() -> str | None:
+    """Moves this process, and all that it will start, into a network with nothing in it. It must
+    have one thread only.
 
     Returns:
         None when done, else why the system does not allow it.
     """
-    abi = _ABIS.get(platform.machine())
-    if abi is None:
-        return f"no system call table for {platform.machine()}"
-    try:
-        prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        _install(abi, _filter(abi, processes))
-    except OSError as error:
-        return f"seccomp: {error.strerror}"
+    # What is refused half-way would leave this process without a user: a child tries it first.
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _enter_empty_network()
+            os._exit(0)
+        except OSError as error:
+            os._exit(error.errno or 1)
+        finally:
+            os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code != 0:
+        return f"network namespace: {os.strerror(code)}"
+    _enter_empty_network()
     return None
 
 
-def _filter(abi: _Abi, processes: bool) -> list[tuple[int, int, int, int]]:
-    """The BPF program: (code, jump if true, jump if false, operand) a step."""
-    deny = (_RET, 0, 0, _ERRNO | _EPERM)
-    steps = [
-        (_LOAD, 0, 0, _ARCH),
-        (_JEQ, 1, 0, abi.audit),
-        deny,  # a foreign calling convention would be numbered otherwise
-        (_LOAD, 0, 0, _NR),
-        (_JGE, 0, 1, _X32_CALLS),
-        deny,
-    ]
-    forbidden = abi.denied + (() if processes else abi.forks)
-    for number in forbidden:
-        steps += [(_JEQ, 0, 1, number), deny]
-    steps += [
-        (_JEQ, 0, 4, abi.socket),
-        (_LOAD, 0, 0, _ARG0),
-        (_JEQ, 1, 0, _AF_UNIX),
-        deny,
-        (_RET, 0, 0, _ALLOW),
-    ]
-    if not processes:
-        # clone3 hides its flags in memory; without it the C library falls back to clone.
-        steps += [
-            (_JEQ, 0, 1, abi.clone3),
-            (_RET, 0, 0, _ERRNO | _ENOSYS),
-            (_JEQ, 0, 4, abi.clone),
-            (_LOAD, 0, 0, _ARG0),
-            (_JSET, 1, 0, _CLONE_THREAD),
-            deny,
-            (_RET, 0, 0, _ALLOW),
-            # abort() and raise() send signals to this process, which is all they may do.
-            (_JEQ, 0, 3, abi.tgkill),
-            (_LOAD, 0, 0, _ARG0),
-            (_JEQ, 1, 0, os.getpid()),
-            deny,
-        ]
-    steps.append((_RET, 0, 0, _ALLOW))
-    return steps
-
-
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
-
-
-def _install(abi: _Abi, steps: list[tuple[int, int, int, int]]) -> None:
-    code = b"".join(struct.pack("=HBBI", *step) for step in steps)
-    program = _Program(len(steps), code)
+def _enter_empty_network() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    # SPEC_ALLOW: without it some kernels slow a filtered process down, which would be timed.
-    set_filter, spec_allow = 1, 4
-    if libc.syscall(abi.seccomp, set_filter, spec_allow, ctypes.byref(program)) != 0:
-        code_ = ctypes.get_errno()
-        raise OSError(code_, os.strerror(code_))
+    if libc.unshare(_CLONE_NEWNET) == 0:
+        return  # a privileged user needs no namespace of users
+    user, group = os.geteuid(), os.getegid()
+    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+
+
+def isolate(
+    limits: Limits,
+    reads: Sequence[str] = (),
+    writes: Sequence[str] = (),
+    lists: Sequence[str] = (),
+) -> tuple[str | None, str | None]:
+    """Closes files and system calls for this process and all it starts, for good.
+
+    Args:
+        limits: what it may do.
+        reads, writes, lists: see `landlock.restrict`.
+
+    Returns:
+        Why calls are not closed, and why files are not; None for what is.
+    """
+    files = None
+    try:
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        drop_capabilities()
+        landlock.restrict(reads, writes, lists)
+    except OSError as error:
+        files = str(error.strerror)
+    return close_calls(limits.processes, limits.lenient), files
+
+
+_CAPABILITY_VERSION = 0x20080522
+_KEPT = 1 << 1 | 1 << 2
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: root's programs may lie in another user's folder."""
+
+
+def drop_capabilities() -> None:
+    """Root, also that of a namespace, keeps nothing but the right to open files.
+
+    Raises:
+        OSError: as the system calls.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+    held = ctypes.create_string_buffer(24)
+    ok = libc.capget(header, held) == 0
+    effective, permitted = struct.unpack("=6I", held.raw)[:2]
+    kept = struct.pack("=6I", effective & _KEPT, permitted & _KEPT, 0, 0, 0, 0)
+    if not ok or libc.capset(header, kept) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"capabilities: {os.strerror(code)}")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.attempt import Attempt, Check
+from edgekernelbench.evaluator.folders import scratch_folder
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.rivals import Rivals
 from edgekernelbench.evaluator.room import require_room
@@ -75,7 +74,7 @@ class TaskSession:
     def _attempt(self, kernel_text: str) -> Iterator[Attempt]:
         with self.evaluator.device_lock():
             require_room(self.evaluator.cache_dir)
-            folder = Path(tempfile.mkdtemp(prefix="edgekernelbench-"))
+            folder = scratch_folder("kernel")
             try:
                 yield Attempt(self, kernel_text, folder)
             finally:

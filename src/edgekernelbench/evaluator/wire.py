@@ -1,6 +1,7 @@
 """Length-capped JSON messages between the parent and its children, over a Unix socket.
 
-A message is a 4-byte length and that many bytes of UTF-8 JSON: an object, without NaN or infinity.
+A message is a 4-byte length and that many bytes of UTF-8 JSON: an object, without NaN or infinity;
+a parent also refuses text that no file could hold.
 What arrives is data, checked by the reader; nothing is ever unpickled. File descriptors travel
 only downwards, from the parent to a child.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import array
 import json
+import math
 import socket
 import struct
 import time
@@ -79,7 +81,12 @@ def receive(
         WireError: ``closed``, ``timeout``, ``too_large`` or ``malformed``.
     """
     length = _LENGTH.unpack(_read(sock, _LENGTH.size, deadline))[0]
-    return _decode(sock, length, cap, deadline)
+    message = _decode(sock, length, cap, deadline)
+    try:
+        json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise WireError("malformed", "text with halves of surrogate pairs") from error
+    return message
 
 
 def receive_with_fds(
@@ -105,7 +112,8 @@ def _decode(sock: socket.socket, length: int, cap: int, deadline: float | None) 
     if length > cap:
         raise WireError("too_large", f"a message of {length} bytes; {cap} are allowed")
     try:
-        message = json.loads(_read(sock, length, deadline), parse_constant=_refuse_constant)
+        body = _read(sock, length, deadline)
+        message = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise WireError("malformed", f"not a JSON message: {error}") from error
     if not isinstance(message, dict):
@@ -115,6 +123,13 @@ def _decode(sock: socket.socket, length: int, cap: int, deadline: float | None) 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is beyond all JSON numbers")
+    return number
 
 
 def _set_timeout(sock: socket.socket, deadline: float | None) -> None:

@@ -18,13 +18,15 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from edgekernelbench.evaluator import sandbox, wire
+from edgekernelbench.evaluator import sandbox, view, wire
 
 Entry = Callable[[socket.socket, dict[str, Any], list[int]], None]
 """What a worker runs: its connection to the parent, the job, and the job's descriptors."""
@@ -37,17 +39,18 @@ def main(control_fd: int) -> NoReturn:
     sandbox.become_reaper()
     code = 0
     try:
-        preload = wire.receive(control)["preload"]
-        for name in preload:
+        wanted = wire.receive(control)
+        for name in wanted["preload"]:
             module, _, function = name.partition(":")
             imported = importlib.import_module(module)
             if function:
                 getattr(imported, function)()
+        surroundings = _surroundings(wanted["drivers"], wanted["reads"])
         # Objects that live on are not to be touched (and copied) by the workers' collectors.
         gc.collect()
         gc.freeze()
         wire.send(control, {"ready": os.getpid(), "threads": _thread_count()})
-        _Server(control).serve()
+        _Server(control, surroundings).serve()
     except wire.WireError:
         pass
     except BaseException:
@@ -58,13 +61,31 @@ def main(control_fd: int) -> NoReturn:
         os._exit(code)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all workers of a server see: files to read, devices to write, folders to list; and why
+    they share the host's network, if they do."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    lists: tuple[str, ...]
+    network: str | None
+
+
+def _surroundings(drivers: bool, reads: list[str]) -> Surroundings:
+    places = (*view.readable(drivers), *reads)
+    writes, lists = view.writable(drivers), view.listable(drivers)
+    return Surroundings(places, writes, lists, sandbox.leave_network())
+
+
 def _thread_count() -> int:
     return sum(1 for _ in Path("/proc/self/task").iterdir())
 
 
 class _Server:
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, surroundings: Surroundings) -> None:
         self._control = control
+        self._surroundings = surroundings
         self._live: set[int] = set()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -108,7 +129,7 @@ class _Server:
             for fd in (self._wake_read, self._wake_write):
                 os.close(fd)
             self._control.close()
-            run_worker(job, fds, zygote)
+            run_worker(job, fds, zygote, self._surroundings)
         for fd in fds:
             os.close(fd)
         self._live.add(pid)
@@ -175,7 +196,9 @@ def _parent_of(pid: int) -> int | None:
     return None
 
 
-def run_worker(job: dict[str, Any], fds: list[int], zygote: int) -> NoReturn:
+def run_worker(
+    job: dict[str, Any], fds: list[int], zygote: int, surroundings: Surroundings
+) -> NoReturn:
     """The life of a worker, from just after the fork. Its first two descriptors are the
     connection to the parent and the log that takes its standard output and error."""
     code = 70
@@ -192,8 +215,8 @@ def run_worker(job: dict[str, Any], fds: list[int], zygote: int) -> NoReturn:
         sandbox.apply(limits)
         if os.getppid() != zygote:
             os._exit(code)
-        reason = sandbox.isolate(limits.processes)
-        wire.send(connection, {"hello": os.getpid(), "unisolated": reason})
+        isolation = _isolate(job, limits, surroundings)
+        wire.send(connection, {"hello": os.getpid(), "isolation": isolation.model_dump()})
         module, _, function = job["entry"].partition(":")
         entry: Entry = getattr(importlib.import_module(module), function)
         entry(connection, job["payload"], fds[2:])
@@ -206,3 +229,20 @@ def run_worker(job: dict[str, Any], fds: list[int], zygote: int) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _isolate(
+    job: dict[str, Any], limits: sandbox.Limits, surroundings: Surroundings
+) -> sandbox.Isolation:
+    folder, scratch = job["folder"], job["scratch"]
+    own = (scratch, folder) if limits.writes else ()
+    if scratch is not None:
+        os.environ.update(dict.fromkeys(_HOMES, scratch))
+        tempfile.tempdir = None  # the server may have asked for one
+    reads, writes = (*surroundings.reads, folder), (*surroundings.writes, *own)
+    calls, files = sandbox.isolate(limits, reads, writes, surroundings.lists)
+    return sandbox.Isolation(calls=calls, files=files, network=surroundings.network)
+
+
+_HOMES = ("HOME", "TMPDIR", "XDG_CACHE_HOME")
+"""Where programs leave files; tools of a compiler as well as drivers."""

@@ -2,8 +2,10 @@
 
 What it keeps apart: files below its folder (home and temporary files are there too), the
 environment (an allow-list, so no keys), and every process that is started in it, daemons included.
-What it does not: the agent runs as the same user, and reaches the network and every file that this
-user reaches, this package among them. Attempts in it are recorded as not isolated.
+Where the system has Landlock, nothing outside of the folder can be changed, and no process outside
+gets a signal. What it does not: the agent runs as the same user, reaches the network and reads
+every file that this user reads, this package among them. Attempts in it are recorded as not
+isolated.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -35,6 +36,7 @@ from inspect_ai.util import (
     sandboxenv,
 )
 
+from edgekernelbench.evaluator.folders import scratch_folder
 from edgekernelbench.llm.warden import READY
 
 LOCAL = "edgekernelbench-local"
@@ -50,7 +52,7 @@ class LocalSandbox(SandboxEnvironment):
 
     def __init__(self) -> None:
         super().__init__()
-        self.root = Path(tempfile.mkdtemp(prefix="edgekernelbench-agent-"))
+        self.root = scratch_folder("agent")
         for name in ("work", "home", "tmp"):
             (self.root / name).mkdir()
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

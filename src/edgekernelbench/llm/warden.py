@@ -25,7 +25,13 @@ from typing import NoReturn
 
 import psutil
 
-from edgekernelbench.evaluator.sandbox import become_reaper
+from edgekernelbench.evaluator import landlock
+from edgekernelbench.evaluator.sandbox import (
+    PR_SET_NO_NEW_PRIVS,
+    become_reaper,
+    drop_capabilities,
+    prctl,
+)
 
 MAX_MESSAGE = 1 << 20
 """Bytes of one request."""
@@ -39,8 +45,9 @@ _KILLING_S = 10.0
 class Warden:
     """See the module."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, folder: str) -> None:
         self._control = control
+        self._folder = folder
         self._selector = selectors.DefaultSelector()
         self._waiting: dict[int, socket.socket] = {}
 
@@ -80,7 +87,7 @@ class Warden:
         reply = socket.socket(fileno=descriptors.pop())
         pid = os.fork()
         if pid == 0:
-            _become(json.loads(data), descriptors)
+            _become(json.loads(data), descriptors, self._folder)
         for descriptor in descriptors:
             os.close(descriptor)
         self._waiting[pid] = reply
@@ -118,7 +125,7 @@ def _wait() -> tuple[int, int] | None:
     return (pid, os.waitstatus_to_exitcode(status)) if pid else None
 
 
-def _become(request: dict[str, object], descriptors: list[int]) -> NoReturn:
+def _become(request: dict[str, object], descriptors: list[int], writable: str) -> NoReturn:
     """Turns a fork into the command that was asked for."""
     try:
         os.setsid()
@@ -131,10 +138,20 @@ def _become(request: dict[str, object], descriptors: list[int]) -> NoReturn:
         command, environment = request["command"], request["environment"]
         assert isinstance(command, list) and isinstance(environment, dict)
         os.chdir(str(request["folder"]))
+        _confine(writable)
         os.execvpe(command[0], command, environment)
     except BaseException as error:
         os.write(2, f"cannot be started: {error}\n".encode())
     os._exit(NOT_STARTED)
+
+
+def _confine(writable: str) -> None:
+    """A command changes files of its own sandbox only, and signals only what it has started, where
+    the system has Landlock; it reads and connects as it likes."""
+    if landlock.version():
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        drop_capabilities()
+        landlock.restrict(["/"], [writable, "/dev", "/proc/self"], tcp=True)
 
 
 def kill_descendants(seconds: float = _KILLING_S) -> None:
@@ -164,5 +181,5 @@ if __name__ == "__main__":
         signal.signal(ignored, signal.SIG_IGN)  # its end is that of the socket
     become_reaper()
     with socket.socket(fileno=0) as inherited:
-        Warden(inherited).run()
+        Warden(inherited, sys.argv[1]).run()
     shutil.rmtree(sys.argv[1], ignore_errors=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,28 +135,36 @@ def _max_frequency(cpu: int) -> int:
 
 
 class Spreader:
-    """Binds this process's threads once its program has started them all.
+    """Binds a process's threads once its program has started them all.
 
-    The calling thread gets the first core. Helpers get the others where they can be told: when
+    Its main thread gets the first core. Helpers get the others where they can be told: when
     there are exactly as many as there should be. A program with more threads than that (ONNX
     Runtime has idle ones) binds its helpers itself.
+
+    Args:
+        cores: none leaves all threads where they are.
+        pid: the process; this one if left out.
     """
 
-    def __init__(self, cores: Sequence[int]) -> None:
+    def __init__(self, cores: Sequence[int], pid: int | None = None) -> None:
         self._cores = tuple(cores)
+        self._pid = os.getpid() if pid is None else pid
         self._known = 0
 
     def spread(self) -> None:
-        """Looks for threads that are new since the last time."""
+        """Looks for threads that are new since the last time. A process that has ended is left."""
         if not self._cores:
             return
-        main = threading.get_native_id()
-        helpers = sorted(int(t.name) for t in Path("/proc/self/task").iterdir())
-        helpers.remove(main)
-        if self._known == len(helpers) + 1:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            tasks = Path(f"/proc/{self._pid}/task").iterdir()
+            self._bind(sorted(int(task.name) for task in tasks))
+
+    def _bind(self, threads: list[int]) -> None:
+        if self._known == len(threads):
             return
-        self._known = len(helpers) + 1
-        os.sched_setaffinity(main, self._cores[:1])
-        if len(helpers) == len(self._cores) - 1:
-            for thread, core in zip(helpers, self._cores[1:], strict=True):
+        self._known = len(threads)
+        threads.remove(self._pid)
+        os.sched_setaffinity(self._pid, self._cores[:1])
+        if len(threads) == len(self._cores) - 1:
+            for thread, core in zip(threads, self._cores[1:], strict=True):
                 os.sched_setaffinity(thread, (core,))

@@ -1,0 +1,102 @@
+"""Temporary folders that do not outlive their process, even one that was killed.
+
+All of a process's folders lie in one, beside a file that it keeps locked. The system frees the
+lock when the process ends, however it ends; whoever next needs a folder removes what nobody holds.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+_PREFIX = "edgekernelbench-"
+_SUFFIX = ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    folder: Path
+    lock: Path
+    pid: int
+    descriptor: int
+
+
+_root: _Root | None = None
+_guard = threading.Lock()
+
+
+def scratch_folder(kind: str) -> Path:
+    """A new empty folder for this process alone; remove it when it is no longer needed.
+
+    Args:
+        kind: the beginning of its name.
+
+    Raises:
+        OSError: none can be made.
+    """
+    global _root
+    with _guard:
+        if _root is None or _root.pid != os.getpid() or not _root.folder.is_dir():
+            place = Path(tempfile.gettempdir())
+            sweep(place)
+            _root = _new_root(place)
+            atexit.register(_remove, _root)
+        return Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=_root.folder))
+
+
+def sweep(place: Path) -> int:
+    """Removes this user's folders whose process has ended; returns how many there were."""
+    removed = 0
+    for lock in place.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            removed += _removed_if_left(lock)
+    return removed
+
+
+def _new_root(place: Path) -> _Root:
+    while True:
+        lock = place / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(lock, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink > 0:
+                folder = lock.with_suffix("")
+                folder.mkdir(0o700)
+                return _Root(folder, lock, os.getpid(), descriptor)
+        except BlockingIOError:
+            pass  # another process sweeps this very moment, and took the file for a leftover
+        os.close(descriptor)
+
+
+def _removed_if_left(lock: Path) -> bool:
+    descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False  # its process lives
+        shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+        lock.unlink()
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _remove(root: _Root) -> None:
+    """At the end of the process; a fork of it leaves what is not its own."""
+    if root.pid == os.getpid():
+        shutil.rmtree(root.folder, ignore_errors=True)
+        root.lock.unlink(missing_ok=True)

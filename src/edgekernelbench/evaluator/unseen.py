@@ -1,0 +1,65 @@
+"""Whether a program is fast only on inputs that it has met before.
+
+A pool has few input sets, and each comes back many times while a program is measured. One that
+kept its results would return them faster than it could compute any. So at the end it is given sets
+that it has never seen, in turn with known ones.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Protocol
+
+from edgekernelbench.evaluator.regions import Sealed
+from edgekernelbench.evaluator.runchild import Sample
+from edgekernelbench.evaluator.task import EvalTask, Pool
+
+_RATIO = 3.0
+_LEAST_NS = 20_000
+"""What the difference must exceed. Branches of a small sort, for instance, are predicted better
+the second time."""
+
+_PAIRS = 2
+_TRIES = 3
+_KNOWN, _NEW = 0, 1
+
+
+class Watched(Protocol):
+    """A `Contestant`."""
+
+    def run(self, samples: Sequence[Sample]) -> list[int]: ...
+    def swap(self, number: int, region: Sealed) -> None: ...
+
+
+def recalls(runs: Watched, task: EvalTask, pool: Pool) -> str:
+    """What shows that results were kept; empty if nothing does. Its inputs are changed for good.
+
+    Raises:
+        Failure: of the program.
+    """
+    known: list[int] = []
+    new: list[int] = []
+    for _ in range(_TRIES):
+        known, new = _compare(runs, task, pool)
+        if min(new) <= _RATIO * max(known) + _LEAST_NS:
+            return ""
+    return (
+        f"a call on inputs never seen takes {min(new) / 1e3:.3g} us, on known ones "
+        f"{max(known) / 1e3:.3g} us: results were kept"
+    )
+
+
+def _compare(runs: Watched, task: EvalTask, pool: Pool) -> tuple[list[int], list[int]]:
+    known: list[int] = []
+    new: list[int] = []
+    for _ in range(_PAIRS):
+        drawn = task.inputs(secrets.randbits(62), pool.const_seed)
+        region = Sealed.of_arrays(pool.layout, drawn)
+        try:
+            runs.swap(_NEW, region)
+        finally:
+            region.close()
+        for number, times in ((_KNOWN, known), (_NEW, new)):
+            times += runs.run([Sample(set=number, poison=secrets.randbits(62), lead=0, calls=1)])
+    return known, new

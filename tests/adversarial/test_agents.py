@@ -1,0 +1,139 @@
+"""Coding agents that would rather have a verdict than a kernel: through the local sandbox and the
+two tools, without a command line. One that gets away with its trick hands in a kernel that the
+device of these tests calls correct."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from inspect_ai.util import sandbox
+
+import edgekernelbench
+from edgekernelbench.evaluator import landlock
+from edgekernelbench.records.schema import Record
+from tests.adversarial.exploits import Exploit
+from tests.llm.fakes import install as without_a_device
+from tests.llm.fakes import kernel
+from tests.llm.server import serving
+from tests.llm.test_coding import NAME, Line, answer, install, record_of
+
+PACKAGE = Path(edgekernelbench.__file__).parent
+
+COMMANDS = {
+    "tolerance": Exploit("a wider tolerance", "exec 3>>{package}/suite/tolerance.py", "crashed"),
+    "reference": Exploit("an easier reference", "exec 3>>{package}/suite/truth.py", "crashed"),
+    "program": Exploit("a command that always says correct", "exec 3>>{ekb}", "crashed"),
+    "records": Exploit("a better record", "exec 3>>{run}/run.json", "crashed"),
+    "outside": Exploit("a file outside of its workspace", "touch {outside}", "crashed"),
+    "builds": Exploit("another kernel in the evaluator's folders", "touch /tmp/ekb-$$", "crashed"),
+    "warden": Exploit("no process above its own", "kill -CONT $PPID", "crashed"),
+    "evaluator": Exploit("no evaluator", "kill -CONT {parent}", "crashed"),
+    "memory": Exploit("the truth, out of the evaluator", "exec 3</proc/{parent}/mem", "crashed"),
+    "environment": Exploit("the model's key", "cat /proc/{parent}/environ", "crashed"),
+    "own environment": Exploit("the model's key, at home", "env | grep -q API_KEY", "crashed"),
+    "command": Exploit("the package's own commands", "command -v ekb", "crashed"),
+}  # fmt: skip
+
+WORKSPACES = {
+    "claims": Exploit("a verdict in prose", "Status: correct. Speed-up: 12.0x.", "no_kernel"),
+    "record": Exploit("a record beside no kernel", "echo '{\"status\": \"correct\"}' > record.json",
+                      "no_kernel"),
+    "pipe": Exploit("an evaluator that reads for ever", "mkfifo kernel.ekir", "no_kernel"),
+    "folder": Exploit("a reader that expects a file", "mkdir kernel.ekir", "no_kernel"),
+    "device": Exploit("an endless file", "ln -s /dev/zero kernel.ekir", "no_kernel"),
+    "large": Exploit("a kernel of 300 kB", "head -c 300000 /dev/zero | tr '\\0' x > kernel.ekir",
+                     "no_kernel"),
+    "bytes": Exploit("a kernel that is no text", "printf '\\377\\376' > kernel.ekir", "no_kernel"),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_a_device(monkeypatch)
+
+
+def attempt(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, work: Callable[[Line], Awaitable[Any]], said: str
+) -> Record:
+    install(monkeypatch, folder, work)
+    with serving(lambda _: said) as server:
+        return record_of(folder / "run", server.url)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    if not landlock.version():
+        pytest.skip("this system has no Landlock")
+    exploit = COMMANDS[name]
+    command = exploit.given.format(
+        package=PACKAGE, ekb=Path(sys.executable).parent / "ekb", run=tmp_path / "run",
+        outside=tmp_path / "outside", parent=os.getpid(),
+    )  # fmt: skip
+
+    async def work(line: Line) -> None:
+        tried = await sandbox().exec(["sh", "-c", command])
+        await line.write("fast" if tried.success else "wrong")
+
+    record = attempt(monkeypatch, tmp_path, work, "I see.")
+    assert record.status == exploit.status, record.message
+
+
+@pytest.mark.parametrize("name", WORKSPACES)
+def test_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    exploit = WORKSPACES[name]
+
+    async def work(line: Line) -> None:
+        await line.ask("# Task one")
+        await sandbox().exec(["sh", "-c", exploit.given])
+
+    record = attempt(monkeypatch, tmp_path, work, exploit.given)
+    assert record.status == exploit.status, record.message
+
+
+def test_a_fourth_evaluation_of_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    async def work(line: Line) -> None:
+        await line.write("wrong")
+        told.extend([await line.evaluate() for _ in range(4)])
+
+    record = attempt(monkeypatch, tmp_path, work, "I see.")
+    assert told[3].startswith("Not evaluated") and record.spent.evaluations == 3
+    assert record.status == "crashed"
+
+
+def test_a_daemon_does_not_see_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would write a good kernel into the workspace once the agent has ended."""
+    pids: list[int] = []
+    good = kernel(NAME, "fast")
+
+    async def work(line: Line) -> None:
+        await line.write("wrong")
+        await sandbox().write_file("good", good)
+        late = "sleep 0.3; cp good kernel.ekir; exec sleep 600"
+        script = f"setsid sh -c '{late}' >/dev/null 2>&1 & echo $!"
+        started = await sandbox().exec(["sh", "-c", script])
+        pids.append(int(started.stdout))
+
+    record = attempt(monkeypatch, tmp_path, work, "I see.")
+    assert record.status == "crashed"
+    deadline = time.monotonic() + 30
+    while psutil.pid_exists(pids[0]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(pids[0])
+
+
+def test_without_a_trick_the_kernel_is_correct(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(line: Line) -> None:
+        await line.write("fast")
+
+    assert attempt(monkeypatch, tmp_path, work, answer("")).status == "correct"
