@@ -38,8 +38,28 @@ def _repair(model: Model) -> Agent:
     return RepairAgent(model)
 
 
-AGENTS: dict[str, Callable[[], Agent]] = {"tuner": _tuner, "canonical": _canonical}
-MODEL_AGENTS: dict[str, Callable[[Model], Agent]] = {"direct": _direct, "repair": _repair}
+def _leka(model: Model) -> Agent:
+    from edgekernelbench.agents.leka import Leka
+
+    return Leka(model)
+
+
+def _leka_moves() -> Agent:
+    from edgekernelbench.agents.leka import LekaMoves
+
+    return LekaMoves()
+
+
+AGENTS: dict[str, Callable[[], Agent]] = {
+    "tuner": _tuner,
+    "canonical": _canonical,
+    "leka-moves": _leka_moves,
+}
+MODEL_AGENTS: dict[str, Callable[[Model], Agent]] = {
+    "direct": _direct,
+    "repair": _repair,
+    "leka": _leka,
+}
 
 
 CODING_AGENTS = {"claude-code": "claude_code", "codex": "codex_cli"}
