@@ -21,6 +21,7 @@ from edgekernelbench.cli import (
     run,
     score,
     suite,
+    trajectory,
 )
 from edgekernelbench.cli.common import err, fail
 from edgekernelbench.errors import UsageError
@@ -42,6 +43,7 @@ app.command("explain")(explain.explain)
 app.command("portability")(portability.portability)
 app.command("run")(run.run)
 app.command("score")(score.score)
+app.command("trajectory")(trajectory.trajectory)
 
 
 _UNREAD = 128 + signal.SIGPIPE

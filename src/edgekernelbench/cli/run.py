@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -66,6 +67,10 @@ def run(
         Literal["docker", "local"],
         typer.Option(help="Where a coding agent works; `local` does not isolate it."),
     ] = "docker",
+    agent_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Of the agent (leka: docs/leka.md); repeatable."),
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
@@ -104,6 +109,7 @@ def run(
         folder=_folder(out_folder, export),
         resume=resume,
         sandbox=sandbox,
+        options=agent_options(agent_option or ()),
     )
     if export is not None:
         _export(order, model, export)
@@ -134,6 +140,18 @@ def run(
     if all(record.status in OUTSIDE_DENOMINATOR for record in records):
         err.print("no attempt came to a verdict")
         raise typer.Exit(1)
+
+
+def agent_options(given: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` taken apart.
+
+    Raises:
+        UsageError: one is not of that form.
+    """
+    for one in given:
+        if not one.partition("=")[0] or "=" not in one:
+            raise UsageError(f"--agent-option {one!r}: no option", "give NAME=VALUE")
+    return {one.partition("=")[0]: one.partition("=")[2] for one in given}
 
 
 REPLAY = "replay:"

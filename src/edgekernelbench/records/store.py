@@ -170,7 +170,7 @@ class RunStore:
     def keep_text(self, text: str) -> str:
         """Stores a prompt or an answer under its key, once; returns the key."""
         key = text_key(text)
-        path = self.folder / "texts" / f"{key}.md"
+        path = text_path(self.folder, key)
         if not path.exists():
             _write_whole(path, text)
         return key
@@ -183,6 +183,11 @@ class RunStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def text_path(folder: Path, key: str) -> Path:
+    """Where a run keeps the text with a key."""
+    return folder / "texts" / f"{key}.md"
 
 
 def text_key(text: str) -> str:

@@ -23,10 +23,7 @@ class Leka:
         self._model = model
         self._options = options or Options()
         self._notes: list[str] = []
-
-    @property
-    def needs_canonical(self) -> bool:
-        return self._options.mode == "optimise"
+        self.needs_canonical = self._options.mode == "optimise"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -48,6 +45,7 @@ class LekaMoves:
     needs_canonical = True
 
     def __init__(self) -> None:
+        # The tuner's moves end by themselves, and none of them is drawn twice.
         self._options = Options(mode="optimise", rounds=100_000, patience=100_000)
 
     @property

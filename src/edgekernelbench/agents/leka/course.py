@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from edgekernelbench.agents.base import Answer, Device, Task
@@ -15,10 +17,14 @@ from edgekernelbench.agents.leka.observe import observe
 from edgekernelbench.agents.leka.propose import Proposal, Proposer, Situation
 from edgekernelbench.agents.leka.route import Route, route
 from edgekernelbench.agents.leka.screen import Screen, Screened
+from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.lowering.holes import find_holes
 from edgekernelbench.records.schema import Step
 from edgekernelbench.targets.peaks import load_peaks
+
+_MOST = 1000
+"""Rounds, alternatives and the like that an option may ask for."""
 
 _SLOWER = 4.0
 """Times the estimate of the best candidate from which one is not measured."""
@@ -53,8 +59,35 @@ class Options:
     report: bool = True
     learn: bool = False
 
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Options:
+        """The options that differ from the usual ones, as words.
+
+        Raises:
+            UsageError: an option is unknown, or its value is none.
+        """
+        usual = cls()
+        return replace(usual, **{name: _value(usual, name, word) for name, word in given.items()})
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _value(usual: Options, name: str, word: str) -> Any:
+    kinds = {field.name: getattr(usual, field.name) for field in fields(usual)}
+    if name not in kinds:
+        raise UsageError(f"leka has no option {name!r}", f"options: {', '.join(kinds)}")
+    kind = kinds[name]
+    if isinstance(kind, bool):
+        known = {"on": True, "off": False}
+    elif isinstance(kind, int):
+        known = {word: int(word)} if word.isdecimal() and 0 < int(word) <= _MOST else {}
+    else:
+        known = {mode: mode for mode in ("score", "optimise")}
+    if word not in known:
+        wanted = ", ".join(known) if known else f"a number from 1 to {_MOST}"
+        raise UsageError(f"{name}={word!r} is no value of this option", f"give {wanted}")
+    return known[word]
 
 
 @dataclass(slots=True)
@@ -246,7 +279,13 @@ class Course:
     def _measure(self, screened: Screened, way: Route, proposal: Proposal = ()) -> float | None:
         """Evaluates; files what came of it. None where it is not correct."""
         before = self._best_us()
-        result = self.device.evaluate(screened.text, way.reason, layer=way.layer)
+        result = self.device.evaluate(
+            screened.text,
+            way.reason,
+            layer=way.layer,
+            patch="\n".join(patch.text for patch in proposal) or None,
+            before_us=None if before == math.inf else before,
+        )
         if isinstance(result, Spent):
             self._spent = result.message
             return None
@@ -270,7 +309,7 @@ class Course:
         us = measured.us
         assert us is not None
         self._archive.current = self._archive.begin(measured.screened)
-        gain = "" if before == float("inf") else f", {before / us:.2f} times as fast as before"
+        gain = "" if before == math.inf else f", {before / us:.2f} times as fast as before"
         self._told.append(f"kept: {way.reason}: {us:.4g} us{gain}")
         if self.options.learn and gain:
             self.notes.append(f"{self.task.workload.family}, {way.layer}: {way.reason}{gain}")
@@ -287,7 +326,7 @@ class Course:
     # ------------------------------------------------------------ small things
     def _best_us(self) -> float:
         best = self._archive.best
-        return float("inf") if best is None or best.us is None else best.us
+        return math.inf if best is None or best.us is None else best.us
 
     def _unmeasured(self) -> str | None:
         """What to answer with when nothing was found correct: the newest that could be measured."""
