@@ -11,6 +11,7 @@ from typing import NoReturn
 import typer
 
 from edgekernelbench.cli import (
+    agents,
     baseline,
     check,
     devices,
@@ -37,6 +38,7 @@ app.add_typer(suite.app, name="suite")
 app.add_typer(devices.app, name="devices")
 app.add_typer(baseline.app, name="baseline")
 app.command("check")(check.check)
+app.command("compare-agents")(agents.compare_agents)
 app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)

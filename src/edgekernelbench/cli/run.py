@@ -117,9 +117,9 @@ def run(
     stored = _stored(order, model, answers)
     with Display() as display:
         if model is None or stored is not None:
-            records = _run_alone(order, stored, display)
+            records = run_alone(order, stored, display)
         else:
-            records = _run_with_model(
+            records = run_with_a_model(
                 order,
                 display,
                 model=model,
@@ -157,8 +157,8 @@ def agent_options(given: Sequence[str]) -> dict[str, str]:
 REPLAY = "replay:"
 
 
-def _run_alone(order: Order, model: Model | None, display: Display) -> list[Record]:
-    """Without a provider: an agent that asks nobody, or stored answers."""
+def run_alone(order: Order, model: Model | None, display: Display) -> list[Record]:
+    """Runs without a provider: an agent that asks nobody, or stored answers."""
     from edgekernelbench.evaluator import Evaluator
     from edgekernelbench.runs.run import run as run_core
 
@@ -197,7 +197,12 @@ def _stored(order: Order, model: str | None, answers: Path | None) -> Model | No
     return None
 
 
-def _run_with_model(order: Order, display: Display, **asking: Any) -> list[Record]:
+def run_with_a_model(order: Order, display: Display, **asking: Any) -> list[Record]:
+    """Runs with a provider's model; ``asking`` is for `llm.run.Asking`.
+
+    Raises:
+        UsageError: the agent asks no model, or Inspect is not installed.
+    """
     from edgekernelbench.agents.registry import CODING_AGENTS, MODEL_AGENTS, make_agent
 
     if order.agent not in {*MODEL_AGENTS, *CODING_AGENTS}:
