@@ -28,7 +28,8 @@ def test_agents_side_by_side_and_again(tmp_path: Path) -> None:
         assert row["tokens"] == 0 and row["seconds"] > 0 and "best" in row["fast_at"]
     before = (tmp_path / "tuner" / "records.jsonl").read_bytes()
     again = CliRunner().invoke(app, command(tmp_path, *both))
-    assert again.exit_code == 0 and "leka-moves" in again.stdout and "100.0% (1/1)" in again.stdout
+    assert again.exit_code == 0 and "leka-moves" in again.stdout
+    assert "100.0% 1/1" in again.stdout
     assert (tmp_path / "tuner" / "records.jsonl").read_bytes() == before
 
 

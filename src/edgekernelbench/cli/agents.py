@@ -123,32 +123,26 @@ def _row(order: Order, model: str | None, base_url: str | None, row: Any) -> dic
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    seen = {name for row in rows for name in row.get("fast_at", {})}
-    shown = [name for name in _BASELINES if name in seen]
-    table = Table(title="agents under one budget", title_justify="left")
-    table.add_column("agent")
-    columns = ["Correct@1", *(f"Fast@1.0 {name}" for name in shown), "geomean best"]
-    for column in (*columns, "tokens", "evaluations", "seconds"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        if "reason" in row:
-            table.add_row(row["agent"], f"not run: {row['reason']}")
-            continue
-        mean = row["geomean_speedup"].get("best")
-        table.add_row(
-            row["agent"],
-            _share(row["correct_at"]),
-            *(_share(row["fast_at"].get(name)) for name in shown),
-            "-" if mean is None else f"{mean:.2f}",
-            *(
-                "-" if row[what] is None else f"{row[what]:,.0f}"
-                for what in ("tokens", "evaluations", "seconds")
-            ),
-        )
+    """A column for each agent that ran; the others stand in the caption."""
+    ran = [row for row in rows if "reason" not in row]
+    seen = {name for row in ran for name in row["fast_at"]}
+    absent = [f"{row['agent']} was not run: {row['reason']}" for row in rows if "reason" in row]
+    table = Table(box=None, caption="\n".join(absent) or None, caption_justify="left")
+    table.add_column("")
+    for row in ran:
+        table.add_column(row["agent"], justify="right")
+    table.add_row("Correct@1", *(_share(row["correct_at"]) for row in ran))
+    for name in (name for name in _BASELINES if name in seen):
+        table.add_row(f"Fast@1.0 {name}", *(_share(row["fast_at"].get(name)) for row in ran))
+    means = [row["geomean_speedup"].get("best") for row in ran]
+    table.add_row("geomean best", *("-" if mean is None else f"{mean:.2f}" for mean in means))
+    for what in ("tokens", "evaluations", "seconds"):
+        values = [row[what] for row in ran]
+        table.add_row(what, *("-" if value is None else f"{value:,.0f}" for value in values))
     return table
 
 
 def _share(share: dict[str, Any] | None) -> str:
     if share is None or share["value"] is None:
         return "-"
-    return f"{share['value']:.1%} ({share['count']}/{share['n']})"
+    return f"{share['value']:.1%} {share['count']}/{share['n']}"
