@@ -80,7 +80,7 @@ def extract_kernel(answer: str, name: str | None = None) -> Extracted | None:
 
 def _readings(answer: str) -> Iterator[str]:
     """The answer's texts that may hold the kernel, those that take it most literally first."""
-    plain = _without_thoughts(_clean(answer[-MAX_ANSWER:]))
+    plain = plain_text(answer)
     inside = _from_json(plain)
     if inside is not None:
         yield _clean(inside)
@@ -88,6 +88,11 @@ def _readings(answer: str) -> Iterator[str]:
     for change in (html.unescape, _unescaped):
         if (changed := change(plain)) != plain:
             yield changed
+
+
+def plain_text(answer: str) -> str:
+    """The end of an answer without what a model says to itself, line ends and spaces made plain."""
+    return _without_thoughts(_clean(answer[-MAX_ANSWER:]))
 
 
 def _clean(text: str) -> str:
@@ -146,12 +151,12 @@ def _kernels(text: str) -> Iterator[Extracted]:
     for match in list(_BEGIN.finditer(text))[-_MAX_TRIED:]:
         limit = next((f for f in fences if f > match.start()), len(text))
         end = min(limit, match.start() + MAX_KERNEL)
-        stop = _end(text, match.end(), end)
+        stop = block_end(text, match.end(), end)
         margin = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
         prefix = next((p for p in _PREFIXES if p.fullmatch(margin)), None)
         if stop is None and margin.strip() and prefix is None:
             continue  # the word in a sentence
-        begin = _definitions(text, match.start(), earlier, fences)
+        begin = definitions_before(text, match.start(), earlier, fences)
         kernel = text[begin : stop or end].rstrip()
         kernel = kernel if prefix is None else prefix.sub("", kernel)
         kernel = _unescaped(kernel) if "\\" in kernel else kernel
@@ -160,7 +165,7 @@ def _kernels(text: str) -> Iterator[Extracted]:
     yield from reversed(found)
 
 
-def _end(text: str, start: int, limit: int) -> int | None:
+def block_end(text: str, start: int, limit: int) -> int | None:
     """Behind the brace that closes the kernel whose header goes on at ``start``; None if it is
     not closed, or if this is no header."""
     open_: list[str] = []
@@ -183,7 +188,7 @@ def _end(text: str, start: int, limit: int) -> int | None:
     return None
 
 
-def _definitions(text: str, start: int, earlier: int, fences: list[int]) -> int:
+def definitions_before(text: str, start: int, earlier: int, fences: list[int]) -> int:
     """Where the definitions right before a kernel begin, which belong to it: `table`, `def`,
     `template` and `combiner`. ``start`` if there are none."""
     before = max((f for f in fences if f < start), default=0)

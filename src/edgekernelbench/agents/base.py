@@ -113,8 +113,20 @@ class Device:
     on_step: Callable[[Step], None] = lambda _step: None
     epoch: int = 0
 
-    def evaluate(self, kernel: str, reason: str = "", layer: Any = None) -> Evaluation | Refused:
-        """Measures a kernel text; every call is charged, whatever its outcome."""
+    def evaluate(
+        self,
+        kernel: str,
+        reason: str = "",
+        layer: Any = None,
+        patch: str | None = None,
+        before_us: float | None = None,
+    ) -> Evaluation | Refused:
+        """Measures a kernel text; every call is charged, whatever its outcome.
+
+        Args:
+            reason, layer, patch, before_us: for the trajectory, see `Step`; ``patch`` is the text
+                itself here.
+        """
         spent = self.budget.exhausted()
         if spent is not None:
             return Refused(f"{spent}; answer with the best kernel so far")
@@ -133,6 +145,8 @@ class Device:
                 status=evaluation.status,
                 median_us=None if performance is None else performance.median_us,
                 kernel_hash=evaluation.kernel_hash,
+                patch=None if patch is None else self.keep_text(patch),
+                before_us=before_us,
             )
         )
         return evaluation

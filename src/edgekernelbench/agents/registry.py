@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from edgekernelbench.agents.base import Agent
@@ -38,8 +38,29 @@ def _repair(model: Model) -> Agent:
     return RepairAgent(model)
 
 
-AGENTS: dict[str, Callable[[], Agent]] = {"tuner": _tuner, "canonical": _canonical}
-MODEL_AGENTS: dict[str, Callable[[Model], Agent]] = {"direct": _direct, "repair": _repair}
+def _leka(model: Model, options: Mapping[str, str] | None = None) -> Agent:
+    from edgekernelbench.agents.leka import Leka
+    from edgekernelbench.agents.leka.course import Options
+
+    return Leka(model, Options.of(options or {}))
+
+
+def _leka_moves() -> Agent:
+    from edgekernelbench.agents.leka import LekaMoves
+
+    return LekaMoves()
+
+
+AGENTS: dict[str, Callable[[], Agent]] = {
+    "tuner": _tuner,
+    "canonical": _canonical,
+    "leka-moves": _leka_moves,
+}
+MODEL_AGENTS: dict[str, Callable[[Model], Agent]] = {
+    "direct": _direct,
+    "repair": _repair,
+    "leka": _leka,
+}
 
 
 CODING_AGENTS = {"claude-code": "claude_code", "codex": "codex_cli"}
@@ -47,23 +68,29 @@ CODING_AGENTS = {"claude-code": "claude_code", "codex": "codex_cli"}
 
 
 def make_agent(
-    name: str, model: Model | None = None, command_line: CommandLine | None = None
+    name: str,
+    model: Model | None = None,
+    command_line: CommandLine | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Agent:
-    """A fresh agent with its default options.
+    """A fresh agent.
 
     Args:
         model: whom it asks; agents that ask nobody take none.
         command_line: who runs the command line of a coding agent.
+        options: of the agent, as words, in place of its usual ones.
 
     Raises:
-        UsageError: for an unknown name, a missing model, or one that is of no use.
+        UsageError: for an unknown name or option, a missing model, or one that is of no use.
     """
+    if options and name != "leka":
+        raise UsageError(f"the agent {name!r} takes no options", "leave --agent-option out")
     if name in CODING_AGENTS:
         return _coding(name, model, command_line)
     if name in MODEL_AGENTS:
         if model is None:
             raise _without_model(name)
-        return MODEL_AGENTS[name](model)
+        return _leka(model, options) if options else MODEL_AGENTS[name](model)
     if name in AGENTS:
         if model is not None:
             raise UsageError(f"the agent {name!r} asks no model", "leave --model out")

@@ -11,6 +11,7 @@ from typing import NoReturn
 import typer
 
 from edgekernelbench.cli import (
+    agents,
     audit,
     baseline,
     check,
@@ -23,6 +24,7 @@ from edgekernelbench.cli import (
     run,
     score,
     suite,
+    trajectory,
 )
 from edgekernelbench.cli.common import err, fail
 from edgekernelbench.errors import UsageError
@@ -40,12 +42,14 @@ app.add_typer(baseline.app, name="baseline")
 app.command("audit")(audit.audit)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("compare-agents")(agents.compare_agents)
 app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("portability")(portability.portability)
 app.command("run")(run.run)
 app.command("score")(score.score)
+app.command("trajectory")(trajectory.trajectory)
 
 
 _UNREAD = 128 + signal.SIGPIPE

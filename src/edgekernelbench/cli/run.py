@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -66,6 +67,10 @@ def run(
         Literal["docker", "local"],
         typer.Option(help="Where a coding agent works; `local` does not isolate it."),
     ] = "docker",
+    agent_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Of the agent (leka: docs/leka.md); repeatable."),
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
@@ -104,6 +109,7 @@ def run(
         folder=_folder(out_folder, export),
         resume=resume,
         sandbox=sandbox,
+        options=agent_options(agent_option or ()),
     )
     if export is not None:
         _export(order, model, export)
@@ -111,9 +117,9 @@ def run(
     stored = _stored(order, model, answers)
     with Display() as display:
         if model is None or stored is not None:
-            records = _run_alone(order, stored, display)
+            records = run_alone(order, stored, display)
         else:
-            records = _run_with_model(
+            records = run_with_a_model(
                 order,
                 display,
                 model=model,
@@ -136,11 +142,23 @@ def run(
         raise typer.Exit(1)
 
 
+def agent_options(given: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` taken apart.
+
+    Raises:
+        UsageError: one is not of that form.
+    """
+    for one in given:
+        if not one.partition("=")[0] or "=" not in one:
+            raise UsageError(f"--agent-option {one!r}: no option", "give NAME=VALUE")
+    return {one.partition("=")[0]: one.partition("=")[2] for one in given}
+
+
 REPLAY = "replay:"
 
 
-def _run_alone(order: Order, model: Model | None, display: Display) -> list[Record]:
-    """Without a provider: an agent that asks nobody, or stored answers."""
+def run_alone(order: Order, model: Model | None, display: Display) -> list[Record]:
+    """Runs without a provider: an agent that asks nobody, or stored answers."""
     from edgekernelbench.evaluator import Evaluator
     from edgekernelbench.runs.run import run as run_core
 
@@ -179,7 +197,12 @@ def _stored(order: Order, model: str | None, answers: Path | None) -> Model | No
     return None
 
 
-def _run_with_model(order: Order, display: Display, **asking: Any) -> list[Record]:
+def run_with_a_model(order: Order, display: Display, **asking: Any) -> list[Record]:
+    """Runs with a provider's model; ``asking`` is for `llm.run.Asking`.
+
+    Raises:
+        UsageError: the agent asks no model, or Inspect is not installed.
+    """
     from edgekernelbench.agents.registry import CODING_AGENTS, MODEL_AGENTS, make_agent
 
     if order.agent not in {*MODEL_AGENTS, *CODING_AGENTS}:

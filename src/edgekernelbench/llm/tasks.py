@@ -1,4 +1,4 @@
-"""Inspect tasks: ``edgekernelbench/direct``, ``/repair`` and ``/coding_agent``.
+"""Inspect tasks: ``edgekernelbench/direct``, ``/repair``, ``/leka`` and ``/coding_agent``.
 
 `ekb run --agent direct` evaluates the very same task. A sample is one attempt at one workload, in
 an epoch of its own; its record is appended to the run's folder before it is scored, so that a run
@@ -169,6 +169,7 @@ def _by_name(agent: str, evals: int | None, given: dict[str, Any]) -> Task:
         folder=folder,
         resume=given["resume"],
         sandbox=given.get("sandbox", "docker"),
+        options={name: str(value) for name, value in (given.get("options") or {}).items()},
     )
     ready_line(order)
     return kernel_task(order, Hosted(order))
@@ -207,6 +208,25 @@ def repair(
     """Diagnostics and measured results go back to the model, for up to ``evals`` evaluations an
     attempt. See `direct` for the rest."""
     return _by_name("repair", evals, locals())
+
+
+@task
+def leka(
+    target: str = "llvm",
+    subset: str = "quick",
+    workload: str | list[str] | None = None,
+    epochs: int = 1,
+    evals: int = 8,
+    tokens: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    out: str | None = None,
+    resume: bool = False,
+    options: dict[str, str] | None = None,
+) -> Task:
+    """One layer of a kernel is revised at a time; ``options`` as in docs/leka.md. See `repair` for
+    the rest."""
+    return _by_name("leka", evals, locals())
 
 
 @task

@@ -61,6 +61,8 @@ class Step(_Stored):
         seconds: since the attempt began.
         prompt, answer: of a question to a model; keys of texts in the run's ``texts`` folder.
         tokens: that the question and its answer took.
+        patch: what was changed of the kernel before it; key of a text, as ``prompt``.
+        before_us: the best time before this evaluation, for its effect.
     """
 
     action: str
@@ -73,6 +75,8 @@ class Step(_Stored):
     prompt: str | None = None
     answer: str | None = None
     tokens: int | None = None
+    patch: str | None = None
+    before_us: float | None = None
 
 
 class Record(_Stored):

@@ -170,7 +170,7 @@ class RunStore:
             UsageError: as `append`.
         """
         key = text_key(text)
-        self._keep(self.folder / "texts" / f"{key}.md", text)
+        self._keep(text_path(self.folder, key), text)
         return key
 
     def _keep(self, path: Path, text: str) -> None:
@@ -196,6 +196,11 @@ class RunStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def text_path(folder: Path, key: str) -> Path:
+    """Where a run keeps the text with a key."""
+    return folder / "texts" / f"{key}.md"
 
 
 def text_key(text: str) -> str:

@@ -9,8 +9,8 @@ import hashlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -92,7 +92,8 @@ def completed(stored: dict[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Order:
     """A run as it is asked for: agent and target by name. See `RunConfig` for the fields, and `run`
-    for ``folder`` and ``resume``. ``sandbox``: where a coding agent's command line runs."""
+    for ``folder`` and ``resume``. ``sandbox``: where a coding agent's command line runs.
+    ``options``: of the agent, as words."""
 
     agent: str
     target: str
@@ -104,6 +105,7 @@ class Order:
     folder: Path
     resume: bool
     sandbox: Sandbox = "docker"
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def config(
         self, model: Model | None = None, command_line: CommandLine | None = None
@@ -118,7 +120,7 @@ class Order:
             UsageError: there is no such agent or target, or agent and model do not fit.
         """
         return RunConfig(
-            agent=make_agent(self.agent, model, command_line),
+            agent=make_agent(self.agent, model, command_line, self.options),
             model=None if model is None else model.name,
             target=find_target(self.target),
             workloads=self.workloads,

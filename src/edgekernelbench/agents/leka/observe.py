@@ -1,0 +1,133 @@
+"""What is known of a candidate, static and measured, in few words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from edgekernelbench.agents.base import Task
+from edgekernelbench.agents.leka.archive import Branch
+from edgekernelbench.agents.leka.layers import Layer
+from edgekernelbench.analysis.explain import Explanation, explain
+from edgekernelbench.ir.check import check_text
+from edgekernelbench.targets.peaks import Peaks
+
+_NEST_LINES = 40
+_STAGES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A candidate as rules and authors see it. Times in microseconds.
+
+    Attributes:
+        correct: it was measured and is right.
+        us: measured; None before that.
+        speedups: over each baseline; ``rival``: the name of the one that counts.
+        overhead: most of the time is that of a call which does nothing.
+        surplus: operations of the nest over the task's nominal ones; None where these are unknown.
+        serial, scalar, apart: shares of the estimated time, see `analysis.estimate.Share`; None on
+            GPUs.
+        traffic: bytes from memory over distinct bytes touched.
+        least_us: no less by the roofline; ``bound``: which roof that is.
+        stages: estimated shares of the time by buffer, the slowest first.
+        tried: rounds without a gain since the last one, by layer.
+        explanation: the whole static report.
+    """
+
+    explanation: Explanation
+    correct: bool = False
+    us: float | None = None
+    speedups: dict[str, float] = field(default_factory=dict)
+    rival: str | None = None
+    overhead: bool = False
+    surplus: float | None = None
+    serial: float | None = None
+    scalar: float | None = None
+    apart: float | None = None
+    traffic: float = 1.0
+    least_us: float | None = None
+    bound: str | None = None
+    stages: tuple[tuple[str, float], ...] = ()
+    tried: dict[Layer, int] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """The report as a model reads it."""
+        return "\n".join([*_measured(self), *_static(self), *_nest(self.explanation.nest)])
+
+
+def observe(task: Task, branch: Branch, peaks: Peaks | None) -> Observation:
+    """Looks at the head of a branch."""
+    head, best = branch.head, branch.best
+    program = check_text(head.text).program
+    assert program is not None
+    report = explain(program, head.module, task.target, peaks)
+    performance = None if best is None else best.evaluation.performance
+    baselines = {} if best is None else best.evaluation.baselines
+    bounds = [us for us in (report.least_compute_us, report.least_memory_us) if us is not None]
+    outer = report.levels[-1].bytes if report.levels else report.footprint_bytes
+    guess, nominal = head.estimate, task.workload.flops
+    total = 0.0 if guess is None else sum(share.seconds for share in guess.stages.values())
+    return Observation(
+        explanation=report,
+        correct=performance is not None,
+        us=None if performance is None else performance.median_us,
+        speedups={n: b.speedup for n, b in baselines.items() if b.speedup is not None},
+        rival=None if best is None else best.evaluation.best,
+        overhead=performance is not None and performance.overhead_dominated,
+        surplus=report.flops / nominal if nominal else None,
+        serial=None if guess is None else guess.share("serial"),
+        scalar=None if guess is None else guess.share("scalar"),
+        apart=None if guess is None else guess.share("apart"),
+        traffic=outer / max(1.0, report.footprint_bytes),
+        least_us=max(bounds) if bounds else None,
+        bound=report.bound,
+        stages=tuple((n, s.seconds / total) for n, s in guess.stages.items())
+        if guess and total
+        else (),
+        tried=dict(branch.tried),
+    )
+
+
+def _measured(seen: Observation) -> list[str]:
+    if seen.us is None:
+        return ["not measured yet"]
+    lines = [f"measured: {seen.us:.4g} us a call, correct"]
+    for name, ratio in seen.speedups.items():
+        mark = ", the one to beat" if name == seen.rival else ""
+        lines.append(f"- {ratio:.2f} times as fast as {name}{mark}")
+    if seen.overhead:
+        lines.append("- most of that is the call itself, not the kernel")
+    return lines
+
+
+def _static(seen: Observation) -> list[str]:
+    report = seen.explanation
+    lines = []
+    if seen.least_us is not None and seen.us is not None:
+        lines.append(
+            f"roofline: at least {seen.least_us:.3g} us, {seen.bound or 'one'}-bound; this takes "
+            f"{seen.us / seen.least_us:.1f} times that"
+        )
+    lines.append(
+        f"operations: {report.flops:.3g}"
+        + (f", {seen.surplus:.2f} of the nominal number" if seen.surplus is not None else "")
+    )
+    for level in report.levels:
+        lines.append(f"into {level.name}: {level.bytes:.3g} B")
+    lines.append(
+        f"distinct bytes: {report.footprint_bytes:.3g}; workspace {report.workspace_bytes}"
+    )
+    if seen.scalar is not None and seen.serial is not None and seen.apart is not None:
+        lines.append(
+            f"of the estimated time {seen.scalar:.0%} is outside of vector loops, "
+            f"{seen.serial:.0%} outside of parallel loops, {seen.apart:.0%} in lanes that lie apart"
+        )
+    stages = ", ".join(f"{name} {share:.0%}" for name, share in seen.stages[:_STAGES])
+    return [*lines, f"estimated time by stage: {stages}"] if stages else lines
+
+
+def _nest(nest: str) -> list[str]:
+    lines = nest.strip().splitlines()
+    shown = lines[:_NEST_LINES]
+    more = [f"... {len(lines) - _NEST_LINES} lines more"] if len(lines) > _NEST_LINES else []
+    return ["loop nest:", *shown, *more]

@@ -1,0 +1,166 @@
+"""Where patches come from: a model that is asked for one layer, or the tuner's own moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from edgekernelbench.agents.base import Refused as Spent
+from edgekernelbench.agents.base import Task
+from edgekernelbench.agents.leka.answers import patches_in
+from edgekernelbench.agents.leka.layers import LAYERS, Layer, Patch, layer_text
+from edgekernelbench.agents.leka.observe import Observation
+from edgekernelbench.agents.leka.route import Route
+from edgekernelbench.agents.leka.screen import Screened
+from edgekernelbench.agents.model import Message
+from edgekernelbench.agents.prompts import (
+    BASELINES,
+    budget_text,
+    gpu_guide,
+    guide,
+    render,
+    target_facts,
+)
+from edgekernelbench.agents.talk import Talk
+
+Proposal = tuple[Patch, ...]
+"""Patches that belong together, one a layer; nearly always a single one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a proposer is told.
+
+    Attributes:
+        head: what the patch is applied to; None while there is no kernel at all.
+        seen: of it.
+        told: what became of the proposals before, the newest last.
+        notes: what helped on other tasks of the run.
+    """
+
+    task: Task
+    route: Route
+    head: Screened | None
+    seen: Observation | None
+    told: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+class Proposer(Protocol):
+    """``trusted``: what it proposes was lowered by itself and changes no results."""
+
+    trusted: bool
+
+    def propose(self, situation: Situation) -> list[Proposal] | Spent:
+        """Alternatives for the layer that is due, the best guess first; none when out of them."""
+        ...
+
+    def learn(self, proposal: Proposal, us: float | None) -> None:
+        """Hears how a proposal did on the device; None where it is not correct."""
+        ...
+
+
+class ModelProposer:
+    """Asks a model for one layer, the other two frozen.
+
+    Args:
+        alternatives: that it is asked for at most.
+        report: whether it sees the static report.
+        whole: it writes the whole kernel, all layers at once (an ablation).
+    """
+
+    trusted = False
+
+    def __init__(
+        self, talk: Talk, alternatives: int, report: bool = True, whole: bool = False
+    ) -> None:
+        self._talk = talk
+        self._alternatives = alternatives
+        self._report = report
+        self._whole = whole
+
+    def propose(self, situation: Situation) -> list[Proposal] | Spent:
+        """See `Proposer`."""
+        reply = self._talk.ask(self._prompt(situation), situation.route.reason)
+        if isinstance(reply, Spent):
+            return reply
+        if not self._whole:
+            return [(patch,) for patch in patches_in(reply.text, situation.route.layer)]
+        parts = [patches_in(reply.text, layer) for layer in LAYERS]
+        return [
+            tuple(
+                found[-1]
+                for found, at in zip(parts, LAYERS, strict=True)
+                if found and found[-1].layer == at
+            )
+        ]
+
+    def learn(self, proposal: Proposal, us: float | None) -> None:
+        """A model is told in the next prompt."""
+
+    def _prompt(self, situation: Situation) -> tuple[Message, ...]:
+        task, target = situation.task, situation.task.target
+        layer = situation.route.layer
+        pages = guide() + ("\n" + gpu_guide() if target.gpu is not None else "")
+        seen, head = situation.seen, situation.head
+        texts = (
+            {} if head is None else {one: layer_text(head.kernel, one, target) for one in LAYERS}
+        )
+        body = render(
+            "leka.md.j2",
+            statement=task.workload.statement(),
+            target=target_facts(target),
+            baselines=BASELINES[target.backend],
+            budget=budget_text(self._talk.device.budget),
+            layer=layer,
+            reason=situation.route.reason,
+            section=target.section_names[1],
+            layers=texts,
+            report=seen.text() if seen is not None and self._report else "",
+            told=list(situation.told)[-_TOLD:],
+            notes=list(situation.notes)[-_NOTES:],
+            alternatives=self._alternatives,
+            whole=self._whole,
+        )
+        return (Message("system", render("leka_system.md.j2", guide=pages)), Message("user", body))
+
+
+_TOLD = 4
+_NOTES = 5
+
+
+class MoveProposer:
+    """The tuner's moves in a model's place: what the structure does without any model.
+
+    A move states a nest; where it needs an operand laid out its way the patch to the memory layer
+    comes along.
+    """
+
+    trusted = True
+
+    def __init__(self, task: Task, seed: int) -> None:
+        from edgekernelbench.agents.tuner import Moves
+
+        self._moves = Moves(task.workload.canonical(), task.target, seed)
+        self._target = task.target
+        self._steps: Iterator[tuple[str, str]] = iter(self._moves)
+
+    def propose(self, situation: Situation) -> list[Proposal] | Spent:
+        """One move: it depends on how the one before it did."""
+        for reason, text in self._steps:
+            patches = self._patches(reason, text)
+            return [patches]
+        return []
+
+    def learn(self, proposal: Proposal, us: float | None) -> None:
+        """See `Proposer`."""
+        self._moves.tell(us)
+
+    def _patches(self, reason: str, text: str) -> Proposal:
+        from edgekernelbench.ir.parse import parse
+
+        kernel = parse(text).kernel
+        assert kernel is not None
+        layers: tuple[Layer, ...] = ("schedule", "memory")
+        return tuple(Patch(one, layer_text(kernel, one, self._target), reason) for one in layers)

@@ -1,0 +1,215 @@
+"""Everything that can be known of a patch before the device is touched.
+
+Parse, verify, interpret (where the compute layer changed), lower, limits of the target, and an
+estimate. What fails comes back as a text for its author.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from edgekernelbench.agents.base import Device, Task
+from edgekernelbench.agents.leka.layers import Patch, Refused, layer_text, patched, told
+from edgekernelbench.analysis.estimate import Estimate, estimate
+from edgekernelbench.evaluator.attempt import Check
+from edgekernelbench.ir import core
+from edgekernelbench.ir import surface as s
+from edgekernelbench.ir.check import check_text
+from edgekernelbench.ir.interpret import interpret
+from edgekernelbench.ir.interpret.frame import InterpretError
+from edgekernelbench.ir.printer import print_kernel
+from edgekernelbench.lowering.holes import fill_first, fill_holes, find_holes
+from edgekernelbench.lowering.lower import lower
+from edgekernelbench.lowering.nest import Module
+from edgekernelbench.suite.correctness import Correctness
+from edgekernelbench.suite.model import Workload
+from edgekernelbench.targets.peaks import Peaks
+
+_DRAWS = 2
+_INTERPRET_S = 5.0
+_STAGE_BYTES = 256 << 20
+"""Of all stages at reduced sizes; a program that stores more is not interpreted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """A candidate that may be measured.
+
+    Attributes:
+        text: of the kernel, canonical; with holes it is one of its variants.
+        form: text of the compute layer.
+        patches: what made it of the candidate before it.
+        estimate: None on GPUs.
+        note: what could not be screened.
+    """
+
+    kernel: s.Kernel
+    text: str
+    form: str
+    module: Module
+    patches: tuple[Patch, ...] = ()
+    estimate: Estimate | None = None
+    note: str = ""
+
+    @property
+    def estimated_us(self) -> float | None:
+        return None if self.estimate is None else self.estimate.us
+
+
+class Screen:
+    """Screens patches for one task.
+
+    Args:
+        peaks: of the target, where measured.
+        device: builds kernels in a limited process, which costs no evaluation.
+        interpreting: whether compute layers are interpreted.
+    """
+
+    def __init__(
+        self, task: Task, device: Device, peaks: Peaks | None, interpreting: bool = True
+    ) -> None:
+        self._task = task
+        self._device = device
+        self._peaks = peaks
+        self._interpreting = interpreting
+        self._right: dict[str, str] = {}
+
+    def kernel(
+        self, kernel: s.Kernel, patches: tuple[Patch, ...] = (), trusted: bool = False
+    ) -> Screened | Refused:
+        """Screens a whole kernel, holes at their first choices.
+
+        Args:
+            trusted: it was made by rules from a program that verifies, and needs no building.
+        """
+        whole = fill_first(kernel)
+        text = print_kernel(whole)
+        checked = check_text(text)
+        if checked.program is None or checked.kernel is None:
+            return Refused(told(checked.diagnostics, text))
+        if not trusted:
+            built = self._built(text)
+            if built is not None:
+                return built
+        form = layer_text(checked.kernel, "compute", self._task.target)
+        note = self._wrong(form, text) if self._interpreting and not trusted else ""
+        if note.startswith(_WRONG):
+            return Refused(note)
+        lowered = lower(checked.kernel, checked.program, self._task.target)
+        if lowered.module is None:
+            return Refused(told(lowered.diagnostics, text))
+        guess = None
+        if self._task.target.gpu is None:
+            guess = estimate(lowered.module, self._task.target, self._peaks)
+        return Screened(kernel, text, form, lowered.module, patches, guess, note)
+
+    def patch(
+        self, base: s.Kernel, patches: tuple[Patch, ...], trusted: bool = False
+    ) -> Screened | Refused:
+        """Applies patches one after the other and screens what comes of them.
+
+        Where a new compute layer leaves a schedule or memory layer behind that speaks of stages
+        that are gone, those layers go, too.
+        """
+        kernel = base
+        for patch in patches:
+            new = patched(kernel, patch, self._task.target)
+            if isinstance(new, Refused):
+                return new
+            kernel = new
+        found = self.kernel(kernel, patches, trusted)
+        compute = any(patch.layer == "compute" for patch in patches)
+        if isinstance(found, Refused) and compute and (kernel.schedules or kernel.memories):
+            bare = replace(kernel, schedules=(), memories=())
+            alone = self.kernel(bare, patches, trusted)
+            return found if isinstance(alone, Refused) else alone
+        return found
+
+    def variants(
+        self, screened: Screened, choose: Callable[[int], list[int]]
+    ) -> dict[tuple[int, ...], Screened]:
+        """The candidate with numbers in its holes, by which choice each hole has; what does not
+        lower is left out.
+
+        Args:
+            choose: of so many combinations, the numbers of those that are looked at.
+        """
+        sites = find_holes(screened.kernel)
+        found = {}
+        for number in choose(math.prod(len(site.choices) for site in sites)):
+            taken = []
+            for site in reversed(sites):
+                number, at = divmod(number, len(site.choices))
+                taken.insert(0, at)
+            values = [site.choices[at] for site, at in zip(sites, taken, strict=True)]
+            kernel = fill_holes(screened.kernel, values)
+            made = self.kernel(kernel, screened.patches, trusted=True)
+            if not isinstance(made, Refused):
+                found[tuple(taken)] = made
+        return found
+
+    def _built(self, text: str) -> Refused | None:
+        check: Check = self._device.check(text)
+        if check.status is None:
+            return None
+        rendered = [str(d["rendered"]) for d in check.diagnostics if d.get("severity") == "error"]
+        return Refused("\n\n".join(rendered[:6]) or f"{check.status.value}: {check.message}")
+
+    # ------------------------------------------------------------ meaning
+    def _wrong(self, form: str, text: str) -> str:
+        """What is wrong with the results of a compute layer at reduced sizes, beginning with
+        `_WRONG`; why that is not known; or nothing."""
+        if form not in self._right:
+            self._right[form] = _compared(self._task.workload, text)
+        return self._right[form]
+
+
+_WRONG = "wrong results"
+
+
+def _compared(workload: Workload, text: str) -> str:
+    """Interprets a kernel at the pattern's small sizes, where it verifies at them, and compares
+    with the reference that the task's statement shows."""
+    small = workload.small()
+    checked = check_text(text, small.bindings)
+    if checked.program is None:
+        return "not interpreted: it does not verify at reduced sizes"
+    stored = sum(stage.tensor.bytes for _, stage in core.stages(checked.program.body))
+    if stored > _STAGE_BYTES:
+        return "not interpreted: it stores too much"
+    for seed in range(_DRAWS):
+        inputs = small.inputs(seed)
+        truth = small.truth(inputs, cache=False)
+        try:
+            outputs = interpret(checked.program, inputs, "declared", _INTERPRET_S)
+        except InterpretError as error:
+            return f"not interpreted: {error}"
+        verdict = small.compare(outputs, truth)
+        if not verdict.passed:
+            return f"{_WRONG} at {_sizes(small)}: {_fault(verdict)}{_where(outputs, truth)}"
+    return ""
+
+
+def _fault(verdict: Correctness) -> str:
+    return next((f"{one.name} {one.reason}" for one in verdict.outputs if not one.passed), "")
+
+
+def _sizes(workload: Workload) -> str:
+    return ", ".join(f"{name}={value}" for name, value in workload.bindings.items())
+
+
+def _where(outputs: dict[str, np.ndarray], truth: dict[str, np.ndarray]) -> str:
+    """The element that is farthest off."""
+    for name, wanted in truth.items():
+        got = np.asarray(outputs[name], np.float64)
+        off = np.abs(got - np.asarray(wanted, np.float64))
+        off = np.where(np.isfinite(off), off, np.inf)
+        if off.size and off.max() > 0:
+            at = np.unravel_index(int(off.argmax()), off.shape)
+            index = ", ".join(str(int(i)) for i in at)
+            return f"; {name}[{index}] is {got[at]:.6g} and should be {float(wanted[at]):.6g}"
+    return ""

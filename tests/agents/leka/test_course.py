@@ -1,0 +1,163 @@
+"""Whole attempts: a script of good, illegal, wrong and slow patches, and the tuner's moves."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from edgekernelbench.agents.base import Answer
+from edgekernelbench.agents.leka import Leka, LekaMoves, Options
+from edgekernelbench.agents.tuner import Tuner
+from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.ir.parse import parse
+from edgekernelbench.ir.printer import print_kernel
+from tests.agents.leka.support import SOFTMAX, Bench, block, pretended_us, scripted, task
+
+GOOD = [
+    f"schedule for cpu {{ loops y (parallel m by {n}, m, vectorize c)\n place mx, e, s in y.m0 }}"
+    for n in (1, 2, 3, 4, 6, 8, 12, 16)
+]
+ILLEGAL = ["schedule for cpu { loops y (parallel q) }", "schedule for cpu { loops z (m) }"]
+WRONG = [SOFTMAX.replace("/ s[m]", f"/ s[m] + 0.{n}") for n in (1, 2)]
+SLOW = ["schedule for cpu { loops y (c, m)\n loops e (c, m)\n loops mx (c, m)\n loops s (c, m) }"]
+
+
+def _answers(seed: int) -> list[str]:
+    """Answers of a quarter good, illegal, wrong and slow patches each, shuffled."""
+    rng = random.Random(seed)
+    parts = [*GOOD, *(ILLEGAL * 4), *(WRONG * 4), *(SLOW * 8)]
+    rng.shuffle(parts)
+    return [block(SOFTMAX, "begin"), *(block(part) for part in parts)]
+
+
+def _exhaustive() -> str:
+    """The best kernel that the script's patches make."""
+    header = task().workload.header()
+    texts = [f"{header} {{\n{SOFTMAX}\n{schedule}\n}}" for schedule in ("", *GOOD, *SLOW)]
+    kernels = [parse(text).kernel for text in texts]
+    return min((print_kernel(k) for k in kernels if k is not None), key=pretended_us)
+
+
+def _attempt(seed: int, **options) -> tuple[Answer, Bench, list]:
+    bench = Bench(30)
+    device = bench.device()
+    agent = Leka(scripted(_answers(seed)), Options(rounds=60, patience=60, **options))
+    return agent.attempt(task(), device, seed), bench, device.trajectory
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_ends_with_the_best_kernel_of_the_script(seed: int) -> None:
+    answer, bench, trajectory = _attempt(seed)
+    assert answer.kernel == _exhaustive()
+    assert len(bench.measured) <= 30 and len(set(bench.measured)) == len(bench.measured)
+    assert not any("0.1" in text or "parallel q" in text for text in bench.measured)
+    again, other, _ = _attempt(seed)
+    assert again == answer and other.measured == bench.measured
+    assert trajectory[-1].action == "stop" and "refused" in trajectory[-1].reason
+
+
+def test_illegal_wrong_and_slow_patches_never_reach_the_device() -> None:
+    _, bench, trajectory = _attempt(0)
+    stopped = [step.reason for step in trajectory if step.action == "screen"]
+    assert sum("wrong results" in reason for reason in stopped) == 8
+    assert sum(reason.startswith("error") for reason in stopped) == 8
+    assert sum("estimated at" in reason for reason in stopped) == 8
+    assert len(bench.measured) == 1 + len(GOOD)
+
+
+def test_without_a_screen_they_do() -> None:
+    _, bench, _ = _attempt(0, screen=False)
+    assert len(bench.measured) > 1 + len(GOOD)
+
+
+def test_every_step_says_what_and_why() -> None:
+    _, _, trajectory = _attempt(0)
+    first = next(step for step in trajectory if step.action == "evaluate")
+    assert first.layer == "compute" and first.patch and first.before_us is None
+    later = [step for step in trajectory if step.action == "evaluate"][1:]
+    assert all(step.layer == "schedule" and step.patch and step.before_us for step in later)
+    kept = [step.median_us for step in trajectory if step.action == "keep"]
+    assert kept == sorted(kept, reverse=True)
+
+
+def test_holes_cost_evaluations_and_their_best_is_kept() -> None:
+    holes = GOOD[0].replace("by 1", "by ?{1, 2, 3, 4}")
+    bench = Bench(20)
+    agent = Leka(scripted([block(SOFTMAX), block(holes)]), Options(rounds=2))
+    answer = agent.attempt(task(), bench.device(), 0)
+    assert answer.kernel == min(bench.measured, key=pretended_us)
+    assert len(bench.measured) == 5 and "?{" not in (answer.kernel or "")
+    plain = Bench(20)
+    agent = Leka(scripted([block(SOFTMAX), block(holes)]), Options(rounds=2, holes=False))
+    agent.attempt(task(), plain.device(), 0)
+    assert len(plain.measured) == 2
+
+
+def test_another_compute_form_is_taken_up_when_one_is_dry() -> None:
+    other = SOFTMAX.replace("e[m, c] / s[m]", "exp(x[m, c] - mx[m]) / s[m]")
+    times = {"worse": 300.0, "base": 200.0, "tiled": 50.0}
+
+    def time(text: str) -> float:
+        if "exp(x[m, c] - mx[m]) / s[m]" in text:
+            return times["tiled"] if "parallel" in text else times["worse"]
+        return times["base"]
+
+    answers = [block(SOFTMAX), *[""] * 6, block(GOOD[3])]
+    answers[2] = block(other)
+    bench = Bench(20, time)
+    device = bench.device()
+    agent = Leka(scripted(answers), Options(rounds=40, patience=2))
+    answer = agent.attempt(task(), device, 0)
+    assert any(step.action == "back" for step in device.trajectory)
+    assert answer.kernel is not None and time(answer.kernel) == 50.0
+    bench = Bench(20, time)
+    alone = Leka(scripted(answers), Options(rounds=40, patience=2, archive=False))
+    answer = alone.attempt(task(), bench.device(), 0)
+    assert answer.kernel is not None and time(answer.kernel) == 200.0
+
+
+@pytest.mark.parametrize("answers", [[], ["sorry"] * 9, [block("kernel (")] * 9, ["\0" * 999] * 9])
+def test_bad_answers_end_in_no_kernel(answers: list[str]) -> None:
+    bench = Bench(8)
+    answer = Leka(scripted(answers)).attempt(task(), bench.device(), 0)
+    assert answer.kernel is None and answer.status is EvaluationStatus.NO_KERNEL
+    assert not bench.measured
+
+
+def test_notes_pass_to_the_next_task_only_if_wished() -> None:
+    for learn in (True, False):
+        asked: list[str] = []
+
+        def answer(messages, asked: list[str] = asked) -> str:
+            asked.append(messages[-1].text)
+            return [block(SOFTMAX), *(block(g, f"rows of {n}") for n, g in enumerate(GOOD))][
+                (len(asked) - 1) % 9
+            ]
+
+        from edgekernelbench.agents.model import Scripted
+
+        agent = Leka(Scripted(answer), Options(rounds=9, patience=9, learn=learn))
+        agent.attempt(task(), Bench(20).device(), 0)
+        began = len(asked)
+        agent.attempt(task(), Bench(20).device(), 0)
+        assert ("helped in other tasks" in asked[began]) == learn
+
+
+@pytest.mark.parametrize("workload", ["matmul_nt__01", "lstm_sequence__01"])
+def test_the_tuners_moves_measure_what_the_tuner_measures(workload: str) -> None:
+    through, alone = Bench(12), Bench(12)
+    mine = LekaMoves().attempt(task(workload), through.device(), 3)
+    tuned = Tuner().attempt(task(workload), alone.device(), 3)
+    assert set(through.measured) == set(alone.measured) and mine.kernel == tuned.kernel
+    assert len(through.measured) == 12
+
+
+def test_a_whole_kernel_at_a_time() -> None:
+    header = task().workload.header()
+    whole = [f"{header} {{\n{SOFTMAX}\n{good}\n}}" for good in itertools.islice(GOOD, 3)]
+    bench = Bench(8)
+    agent = Leka(scripted([block(text) for text in whole]), Options(layers=False, rounds=3))
+    answer = agent.attempt(task(), bench.device(), 0)
+    assert len(bench.measured) == 3 and answer.kernel == min(bench.measured, key=pretended_us)

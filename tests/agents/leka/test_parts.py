@@ -1,0 +1,160 @@
+"""The parts of LEKA, each without a model: screen, observe, route, archive, fill."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from edgekernelbench.agents.leka.archive import Archive, Measured
+from edgekernelbench.agents.leka.fill import fill
+from edgekernelbench.agents.leka.layers import Patch, Refused
+from edgekernelbench.agents.leka.observe import Observation, observe
+from edgekernelbench.agents.leka.route import RULES, Route, route
+from edgekernelbench.agents.leka.screen import Screen, Screened
+from edgekernelbench.ir.parse import parse
+from edgekernelbench.ir.surface import Kernel
+from tests.agents.leka.support import SOFTMAX, Bench, task
+from tests.factories import correct, performance
+
+
+def base() -> Kernel:
+    parsed = parse(task().workload.canonical()).kernel
+    assert parsed is not None
+    return parsed
+
+
+@pytest.fixture
+def screen() -> Screen:
+    return Screen(task(), Bench(0).device(), None)
+
+
+def screened(screen: Screen, *patches: Patch) -> Screened:
+    found = screen.patch(base(), patches)
+    assert isinstance(found, Screened), found
+    return found
+
+
+# ---------------------------------------------------------------- screen
+WRONG = SOFTMAX.replace("/ s[m]", "/ s[m] + 0.1")
+
+
+@pytest.mark.parametrize(
+    ("layer", "text", "told"),
+    [
+        ("compute", WRONG, "wrong results at M=5, C=7"),
+        ("compute", SOFTMAX.replace("mx[m]", "mx[m + 1]"), "error"),
+        ("schedule", "schedule for cpu { loops y (parallel q) }", "E410"),
+        ("schedule", "schedule for cpu { loops z (m) }", "error"),
+        ("memory", "memory for cpu { layout y [m, c] -> [c, m] }", "error"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(screen: Screen, layer, text: str, told: str) -> None:
+    found = screen.patch(base(), (Patch(layer, text),))
+    assert isinstance(found, Refused) and told in found.told
+
+
+def test_layers_that_no_longer_fit_a_new_compute_layer_go(screen: Screen) -> None:
+    scheduled = screened(screen, Patch("schedule", "schedule for cpu { loops e (m, c) }"))
+    other = SOFTMAX.replace("e[", "power[")
+    found = screen.patch(scheduled.kernel, (Patch("compute", other),))
+    assert isinstance(found, Screened) and not found.kernel.schedules
+
+
+def test_what_is_not_interpreted_says_so(screen: Screen) -> None:
+    stage = "compute {\n  t[p: 30000, q: 30000] = x[p % M, q % C]"
+    huge = SOFTMAX.replace("compute {", stage).replace("/ s[m]", "/ s[m] + 0 * t[0, 0]")
+    found = screen.patch(base(), (Patch("compute", huge),))
+    assert isinstance(found, Screened) and found.note == "not interpreted: it stores too much"
+
+
+def test_estimates_rank_vectors_cores_and_memory(screen: Screen) -> None:
+    def us(lines: str) -> float:
+        found = screened(screen, Patch("schedule", f"schedule for cpu {{ {lines} }}")).estimate
+        assert found is not None and found.us >= found.compute_us
+        return found.compute_us
+
+    rows = us("loops y (parallel m by 4, m, vectorize c)\n place mx, e, s in y.m0")
+    assert rows < us("loops y (m, vectorize c)\n place mx, e, s in y.m")  # one core
+    assert us("loops y (m, vectorize c)") < us("loops y (m, c)") < us("loops y (c, m)") * 1.01
+
+
+# ---------------------------------------------------------------- routes
+def seen(**facts) -> Observation:
+    screen = Screen(task(), Bench(0).device(), None)
+    archive = Archive()
+    branch = archive.begin(screened(screen))
+    plain = observe(task(), branch, None)
+    about = {"correct": True, "us": 100.0, "scalar": 0.0, "serial": 0.0, "apart": 0.0, **facts}
+    return replace(plain, **about)
+
+
+@pytest.mark.parametrize(
+    ("facts", "layer", "by"),
+    [
+        ({"correct": False}, "compute", "not_correct"),
+        ({"surplus": 3.0}, "compute", "surplus_operations"),
+        ({"serial": 0.9}, "schedule", "serial_time"),
+        ({"scalar": 0.9}, "schedule", "scalar_time"),
+        ({"apart": 0.9}, "memory", "lanes_apart"),
+        ({"traffic": 5.0, "bound": "memory"}, "schedule", "repeated_traffic"),
+        ({"least_us": 90.0}, "compute", "near_the_roof"),
+        ({}, "schedule", "least_tried"),
+        ({"scalar": 0.9, "tried": {"schedule": 2}}, "memory", "least_tried"),
+        ({"tried": {"schedule": 1}}, "memory", "least_tried"),
+    ],
+)
+def test_the_layer_that_is_due(facts, layer: str, by: str) -> None:
+    found = route(seen(**facts))
+    assert found is not None and (found.layer, found.rule) == (layer, by) and found.reason
+
+
+def test_when_all_layers_are_dry_there_is_no_route() -> None:
+    assert route(seen(tried={"compute": 2, "schedule": 2, "memory": 2})) is None
+    assert {name for name, _ in RULES} >= {"not_correct", "lanes_apart"}
+    mine = [("mine", lambda _seen: Route("memory", "because"))]
+    assert route(seen(), rules=mine) == Route("memory", "because", "mine")
+
+
+def test_a_report_is_short() -> None:
+    text = seen(us=123.4, speedups={"tvm": 1.5, "ort": 0.5}, rival="ort").text()
+    assert "measured: 123.4 us" in text and "0.50 times as fast as ort, the one to beat" in text
+    assert len(text) < 4000
+
+
+# ---------------------------------------------------------------- archive
+def measured(one: Screened, us: float) -> Measured:
+    return Measured(one, correct("w", {}, None).model_copy(update={"performance": performance(us)}))
+
+
+def test_regressions_are_never_kept_and_dead_branches_are_left(screen: Screen) -> None:
+    archive = Archive()
+    first = screened(screen)
+    other = screened(screen, Patch("compute", SOFTMAX.replace("e[", "power[")))
+    assert archive.tell(measured(first, 10.0)) and archive.tell(measured(other, 20.0))
+    branch = archive.begin(first)
+    archive.spent(branch, "schedule")
+    slower = screened(screen, Patch("schedule", "schedule for cpu { loops y (c, m) }"))
+    assert not archive.tell(measured(slower, 30.0)) and branch.tried == {"schedule": 1}
+    assert archive.best is not None and archive.best.us == 10.0 and not archive.is_new(slower)
+    branch.dead = True
+    assert [b.us for b in archive.alive()] == [20.0]
+
+
+# ---------------------------------------------------------------- holes
+def test_holes_are_filled_within_their_share(screen: Screen) -> None:
+    lines = (
+        "loops y (parallel m by ?{2, 4, 8, 16, 32, 64}, m, c by ?{16, 32, 64, 128}, vectorize c)"
+    )
+    holes = screened(screen, Patch("schedule", f"schedule for cpu {{ {lines} }}"))
+    asked: list[str] = []
+
+    def us(one: Screened) -> float:
+        asked.append(one.text)
+        return 1.0 if "by 8" in one.text else 9.0
+
+    assert fill(holes, screen, random.Random(0), us, 9) == 9 == len(set(asked))
+    after = asked[next(n for n, text in enumerate(asked) if "by 8" in text) + 1 :]
+    assert sum("by 8" in text for text in after) >= len(after) - 4  # far values are given up
+    assert fill(screened(screen), screen, random.Random(0), us, 9) == 0
