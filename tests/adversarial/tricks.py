@@ -140,7 +140,7 @@ def flood_log(_: str) -> None:
 def recurse(_: str) -> None:
     sys.setrecursionlimit(1 << 30)
     pairs: list[Any] = []
-    for _ in range(1 << 20):
+    for _ in range(1 << 17):
         pairs = [pairs]
     repr(pairs)
 
