@@ -14,17 +14,8 @@ from edgekernelbench.ir.check import check_text
 from edgekernelbench.records.schema import Spent
 from edgekernelbench.suite import load_suite
 from edgekernelbench.targets.model import Target
+from tests.agents.test_tuner import TARGET
 from tests.factories import correct, performance
-
-TARGET = Target(
-    name="llvm",
-    backend="llvm",
-    mcpu="skylake-avx512",
-    threads=2,
-    vector_bits=512,
-    cache_bytes=(32 << 10, 1 << 20, 32 << 20),
-    memory_bytes=8 << 30,
-)
 
 SOFTMAX = """compute {
   mx[m: M] = max[c: C](x[m, c])
