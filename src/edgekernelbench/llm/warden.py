@@ -16,16 +16,17 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import NoReturn
 
 import psutil
 
 from edgekernelbench.evaluator import landlock
+from edgekernelbench.evaluator.folders import remove_folder
 from edgekernelbench.evaluator.sandbox import (
     PR_SET_NO_NEW_PRIVS,
     become_reaper,
@@ -182,4 +183,4 @@ if __name__ == "__main__":
     become_reaper()
     with socket.socket(fileno=0) as inherited:
         Warden(inherited, sys.argv[1]).run()
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    remove_folder(Path(sys.argv[1]))
