@@ -10,6 +10,8 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import stat
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,6 +25,9 @@ from edgekernelbench.records.schema import RECORD_VERSION, Record
 
 RECORDS = "records.jsonl"
 SETTINGS = "run.json"
+_PARTIAL = "records.partial"
+_KERNELS, _TEXTS = "kernels", "texts"
+_KEY = re.compile(r"[0-9a-f]{32}")
 
 Settings = dict[str, Any]
 Completion = Callable[[Settings], Settings]
@@ -126,13 +131,14 @@ class RunStore:
         settings = json.loads(json.dumps(settings))
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            _refuse_strange(folder)
             lock = _hold(folder)
             path = folder / SETTINGS
             if path.exists():
                 _check_settings(path, settings, resume, complete)
             else:
                 _write_whole(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
-            for name in ("kernels", "texts"):
+            for name in (_KERNELS, _TEXTS):
                 (folder / name).mkdir(exist_ok=True)
             done = _mend(folder / RECORDS)
         except OSError as error:
@@ -161,7 +167,7 @@ class RunStore:
         Raises:
             UsageError: as `append`.
         """
-        self._keep(self.folder / "kernels" / f"{kernel_hash}.ekir", text)
+        self._keep(self.folder / _KERNELS / f"{kernel_hash}.ekir", text)
 
     def keep_text(self, text: str) -> str:
         """Stores a prompt or an answer under its key, once; returns the key.
@@ -200,12 +206,44 @@ class RunStore:
 
 def text_path(folder: Path, key: str) -> Path:
     """Where a run keeps the text with a key."""
-    return folder / "texts" / f"{key}.md"
+    return folder / _TEXTS / f"{key}.md"
+
+
+def kept_text(folder: Path, key: str) -> str | None:
+    """The text with a key; None where it was not kept or is gone. Records may be a stranger's: a
+    key that is none, or a link in the text's place, would show another file."""
+    path = text_path(folder, key)
+    if not _KEY.fullmatch(key) or path.is_symlink() or not path.is_file():
+        return None
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def text_key(text: str) -> str:
     """Of a prompt or an answer: 32 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _refuse_strange(folder: Path) -> None:
+    """A run that came from elsewhere may hold links: a record would go to another file, and what
+    looks like its half-written end would be cut off.
+
+    Raises:
+        UsageError: something lies where a run's own files and folders do.
+    """
+    for name, fits in (
+        *((name, stat.S_ISREG) for name in (RECORDS, SETTINGS, _PARTIAL)),
+        *((name, stat.S_ISDIR) for name in (_KERNELS, _TEXTS)),
+    ):
+        try:
+            mode = (folder / name).lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not fits(mode):
+            kind = "folder" if fits is stat.S_ISDIR else "file"
+            raise UsageError(
+                f"{folder / name}: no plain {kind}, as a run's is",
+                "put the run's own in its place, or choose another --out",
+            )
 
 
 def _hold(folder: Path) -> FileLock:
@@ -259,7 +297,7 @@ def _mend(path: Path) -> list[str]:
     data = path.read_bytes()
     if data and not data.endswith(b"\n"):
         cut = data.rfind(b"\n") + 1
-        with path.with_name("records.partial").open("ab") as aside:
+        with path.with_name(_PARTIAL).open("ab") as aside:
             aside.write(data[cut:] + b"\n")
             aside.flush()
             os.fsync(aside.fileno())
