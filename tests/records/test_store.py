@@ -11,7 +11,7 @@ import pytest
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
-from edgekernelbench.records.schema import Record
+from edgekernelbench.records.schema import Record, Step
 from edgekernelbench.records.store import (
     RECORDS,
     RunStore,
@@ -35,6 +35,26 @@ def test_appended_records_come_back_equal(tmp_path: Path) -> None:
     loaded = find_records(tmp_path)
     assert list(loaded.records) == records
     assert loaded.problems == ()
+
+
+def test_a_model_s_words_that_no_file_can_hold_cost_no_record(tmp_path: Path) -> None:
+    step = Step(action="propose", seconds=0.0, reason="half an emoji: \ud83d")
+    said = record("a__01").model_copy(update={"trajectory": (step,), "message": "\ud83d"})
+    with RunStore.open(tmp_path, SETTINGS, resume=False) as store:
+        store.append(said)
+        store.append(record("b__01"))
+    loaded = read_records(tmp_path / RECORDS)
+    assert len(loaded.records) == 2 and loaded.problems == ()
+    assert loaded.records[0].trajectory[0].reason == "half an emoji: ?"
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_record_with_what_is_no_number_is_skipped(tmp_path: Path, number: str) -> None:
+    good = record("a__01").model_dump_json()
+    bad = json.dumps(json.loads(good) | {"id": "b", "agent_options": {"a": 0.5}})
+    (tmp_path / RECORDS).write_text(f"{good}\n{bad.replace('0.5', number)}\n")
+    loaded = find_records(tmp_path)
+    assert len(loaded.records) == 1 and len(loaded.problems) == 1
 
 
 def test_a_half_written_line_is_set_aside_and_the_attempt_counts_as_unfinished(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import stat
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from pydantic_core import PydanticSerializationError
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import RECORD_VERSION, Record
@@ -54,7 +56,7 @@ def read_records(path: Path) -> Loaded:
             continue
         where = f"{path}:{number}"
         try:
-            data = json.loads(line)
+            data = json.loads(line, parse_constant=_refuse_number, parse_float=_finite)
             version = data.get("version") if isinstance(data, dict) else None
             if isinstance(version, int) and version > RECORD_VERSION:
                 raise UsageError(
@@ -101,6 +103,17 @@ def find_records(folder: Path) -> Loaded:
         tuple(record for part in loaded for record in part.records),
         tuple(problem for part in loaded for problem in part.problems),
     )
+
+
+def _refuse_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is beyond all numbers")
+    return number
 
 
 class RunStore:
@@ -156,7 +169,7 @@ class RunStore:
         """
         path = self.folder / RECORDS
         try:
-            _append_whole(path, record.model_dump_json().encode() + b"\n")
+            _append_whole(path, _line(record))
         except OSError as error:
             raise self._refused(path, error) from error
         self.done.add(record.id)
@@ -303,6 +316,26 @@ def _mend(path: Path) -> list[str]:
             os.fsync(aside.fileno())
         os.truncate(path, cut)
     return [record.id for record in read_records(path).records]
+
+
+def _line(record: Record) -> bytes:
+    """A record as it is stored. Halves of surrogate pairs, which a model's words may hold and no
+    file can, become question marks."""
+    try:
+        text = record.model_dump_json()
+    except PydanticSerializationError:
+        text = Record.model_validate(_writable(record.model_dump())).model_dump_json()
+    return text.encode() + b"\n"
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_writable(key): _writable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(inner) for inner in value]
+    return value
 
 
 def _append_whole(path: Path, line: bytes) -> None:
