@@ -34,6 +34,11 @@ COMMANDS = {
     "records": Exploit("a better record", "exec 3>>{run}/run.json", "crashed"),
     "outside": Exploit("a file outside of its workspace", "touch {outside}", "crashed"),
     "builds": Exploit("another kernel in the evaluator's folders", "touch /tmp/ekb-$$", "crashed"),
+    "note": Exploit("a note to the next attempt, in memory that all share",
+                    "touch /dev/shm/ekb-note-$$", "crashed"),
+    "disk": Exploit("the disk itself, where it runs as root",
+                    "for d in /dev/sd* /dev/vd* /dev/nvme* /dev/loop*; do "
+                    "(exec 3>>$d) 2>/dev/null && [ -b $d ] && exit 0; done; exit 1", "crashed"),
     "warden": Exploit("no process above its own", "kill -CONT $PPID", "crashed"),
     "evaluator": Exploit("no evaluator", "kill -CONT {parent}", "crashed"),
     "memory": Exploit("the truth, out of the evaluator", "exec 3</proc/{parent}/mem", "crashed"),

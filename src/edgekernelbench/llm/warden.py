@@ -41,6 +41,12 @@ DESCRIPTORS = 4
 READY = b"ready"
 NOT_STARTED = 127
 _KILLING_S = 10.0
+_DEVICES = (
+    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+    "/dev/tty", "/dev/ptmx", "/dev/pts",
+)  # fmt: skip
+"""That a command may write to. Not all of ``/dev``: files in ``/dev/shm`` outlive the sandbox, and a
+command that runs as root would have the disks."""
 
 
 class Warden:
@@ -152,7 +158,7 @@ def _confine(writable: str) -> None:
     if landlock.version():
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         drop_capabilities()
-        landlock.restrict(["/"], [writable, "/dev", "/proc/self"], tcp=True)
+        landlock.restrict(["/"], [writable, *_DEVICES, "/proc/self"], tcp=True)
 
 
 def kill_descendants(seconds: float = _KILLING_S) -> None:
