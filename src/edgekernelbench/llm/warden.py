@@ -45,8 +45,8 @@ _DEVICES = (
     "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
     "/dev/tty", "/dev/ptmx", "/dev/pts",
 )  # fmt: skip
-"""That a command may write to. Not all of ``/dev``: files in ``/dev/shm`` outlive the sandbox, and a
-command that runs as root would have the disks."""
+"""That a command may write to. Not all of ``/dev``: files in ``/dev/shm`` outlive the sandbox, and
+root would have the disks."""
 
 
 class Warden:
