@@ -100,7 +100,27 @@ def large_file(_: str) -> None:
             file.write(bytes(1 << 20))
 
 
+def deep(_: str) -> None:
+    """A folder that nobody can name, and none that recurses can delete."""
+    for _ in range(3000):
+        os.mkdir("d")  # noqa: PTH102
+        os.chdir("d")
+    os._exit(0)
+
+
+def closed(_: str) -> None:
+    Path("d/d").mkdir(parents=True)
+    os.chmod("d", 0)  # noqa: PTH101
+    os._exit(0)
+
+
 ALL: dict[str, Build] = {
+    "build_hash_path": answering(kernel_hash="../../planted"),
+    "build_hash_null": answering(kernel_hash="\0"),
+    "build_hash_long": answering(kernel_hash="f" * 5000),
+    "build_unsupported": answering(outcome="unsupported", message="no f32 here"),
+    "build_deep": doing(deep),
+    "build_closed": doing(closed),
     "build_outcome": answering(outcome="marvellous"),
     "build_verdict": answering(status="correct"),
     "build_infinite_time": sending(b'{"outcome": "built", "seconds": {"compile": 1e999}}'),

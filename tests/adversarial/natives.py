@@ -135,6 +135,12 @@ _BUILD_REFUSED = {
     "build_large_file": "the disk",
     "build_memory": "the machine's memory",
     "build_exit": "an exit that says all is well",
+    "build_hash_path": "a file of its own text anywhere, named by its hash",
+    "build_hash_null": "a run that ends at a name that no file can have",
+    "build_hash_long": "a run that ends at a name that is too long for a file",
+    "build_unsupported": "a verdict that leaves the denominator",
+    "build_deep": "folders that outlive it, nested too deep to be deleted",
+    "build_closed": "folders that outlive it, closed to their owner",
 }
 BUILDS = {
     **{name: _trick(tries, name, "compile_error") for name, tries in _BUILD_REFUSED.items()},

@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from inspect_ai.tool import ToolError
 from inspect_ai.util import sandbox
 
 import edgekernelbench
@@ -33,6 +34,11 @@ COMMANDS = {
     "records": Exploit("a better record", "exec 3>>{run}/run.json", "crashed"),
     "outside": Exploit("a file outside of its workspace", "touch {outside}", "crashed"),
     "builds": Exploit("another kernel in the evaluator's folders", "touch /tmp/ekb-$$", "crashed"),
+    "note": Exploit("a note to the next attempt, in memory that all share",
+                    "touch /dev/shm/ekb-note-$$", "crashed"),
+    "disk": Exploit("the disk itself, where it runs as root",
+                    "for d in /dev/sd* /dev/vd* /dev/nvme* /dev/loop*; do "
+                    "(exec 3>>$d) 2>/dev/null && [ -b $d ] && exit 0; done; exit 1", "crashed"),
     "warden": Exploit("no process above its own", "kill -CONT $PPID", "crashed"),
     "evaluator": Exploit("no evaluator", "kill -CONT {parent}", "crashed"),
     "memory": Exploit("the truth, out of the evaluator", "exec 3</proc/{parent}/mem", "crashed"),
@@ -50,6 +56,12 @@ WORKSPACES = {
     "device": Exploit("an endless file", "ln -s /dev/zero kernel.ekir", "no_kernel"),
     "large": Exploit("a kernel of 300 kB", "head -c 300000 /dev/zero | tr '\\0' x > kernel.ekir",
                      "no_kernel"),
+    "environment": Exploit("the model's key, read by the evaluator",
+                           "ln -s /proc/self/environ kernel.ekir", "no_kernel"),
+    "elsewhere": Exploit("a file of the user's", "ln -s /etc/hostname kernel.ekir", "no_kernel"),
+    "loop": Exploit("folders too deep to be deleted",
+                    "i=0; while [ $i -lt 1500 ]; do mkdir d; cd -P d; i=$((i+1)); done",
+                    "no_kernel"),
     "bytes": Exploit("a kernel that is no text", "printf '\\377\\376' > kernel.ekir", "no_kernel"),
 }  # fmt: skip
 
@@ -95,6 +107,25 @@ def test_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -
 
     record = attempt(monkeypatch, tmp_path, work, exploit.given)
     assert record.status == exploit.status, record.message
+
+
+@pytest.mark.parametrize("file", ["/proc/self/environ", "../../../../proc/self/environ", "link"])
+def test_the_tools_read_nothing_for_an_agent_that_it_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    """The evaluator's own environment holds the model's key."""
+    told: list[str] = []
+
+    async def work(line: Line) -> None:
+        await sandbox().exec(["ln", "-s", "/proc/self/environ", "link"])
+        for act in (line.check, line.evaluate):
+            with pytest.raises(ToolError) as error:
+                await act(file)
+            told.append(str(error.value))
+
+    record = attempt(monkeypatch, tmp_path, work, "I see.")
+    assert all("outside of the sandbox" in text for text in told) and len(told) == 2, told
+    assert record.status == "no_kernel" and record.spent.evaluations == 0
 
 
 def test_a_fourth_evaluation_of_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from edgekernelbench.evaluator import landlock
 from edgekernelbench.evaluator.evaluator import Evaluator
+from edgekernelbench.evaluator.folders import scratch_folder
 from edgekernelbench.evaluator.machinery import RunnerPlug
 from edgekernelbench.evaluator.model import Evaluation
 from edgekernelbench.evaluator.session import TaskSession
@@ -61,12 +62,18 @@ def neighbour_is_well(result: Evaluation) -> bool:
     return result.status == "correct" and result.baselines["neighbour"].status == "measured"
 
 
+def left_behind() -> list[Path]:
+    """Folders of kernels; that of a killed server's temporary files may wait for the end."""
+    return list(scratch_folder("test").parent.glob("kernel-*"))
+
+
 @pytest.mark.parametrize("name", NATIVES)
 def test_native(session: TaskSession, about: dict[str, str], name: str) -> None:
     if name in NEEDS_LANDLOCK and not landlock.version():
         pytest.skip("this system has no Landlock")
     exploit = NATIVES[name]
     result = session.evaluate(f"{exploit.given} {about.get(name, '')}")
+    assert not left_behind(), "its folder outlives it"
     after = session.evaluate("right")
     assert result.status == exploit.status, result.message
     assert exploit.says in result.message

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 
+from edgekernelbench.cli.common import out
 from tests.suite.own import models
 
 EKB = [sys.executable, "-m", "edgekernelbench.cli"]
@@ -88,3 +92,16 @@ def test_a_check_that_is_terminated_leaves_nothing_behind():
     _, told = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert "Traceback" not in told and "leaked" not in told and time.monotonic() - began < 20
+
+
+def test_what_others_say_does_not_steer_the_terminal() -> None:
+    written = StringIO()
+    console = type(out)(file=written, force_terminal=True, highlight=False)
+    console.print("a\x1b[2J\x9b31m\ud83d\tb", markup=False)
+    table = Table()
+    table.add_column("kernel")
+    table.add_row("c\x1b]0;title\x07")
+    console.print(table)
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", written.getvalue())  # colours of our own
+    assert "a\u241b[2J" in printed and "c\u241b]0;title\u2407" in printed
+    assert not {"\x1b", "\x9b", "\x07", "\ud83d"} & set(printed)

@@ -152,8 +152,8 @@ def build_kernel(connection: socket.socket, payload: dict[str, Any], fds: list[i
             reply = KernelReply(outcome="invalid_ir", diagnostics=found)
             wire.send(connection, reply.model_dump())
             return
-        case "#f16":
-            reply = KernelReply(outcome="unsupported", message="no f16 here")
+        case "#f32":
+            reply = KernelReply(outcome="unsupported", message="no f32 here")
             wire.send(connection, reply.model_dump())
             return
         case "#no_artifact":

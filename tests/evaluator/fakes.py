@@ -119,10 +119,12 @@ MACHINERY = Machinery(
 )
 
 
-def make_evaluator(cache: object, machinery: Machinery = MACHINERY, **changed: object) -> Evaluator:
+def make_evaluator(
+    cache: object, machinery: Machinery = MACHINERY, target: Target = TARGET, **changed: object
+) -> Evaluator:
     """An evaluator on the fakes; ``changed`` are settings."""
     settings = QUICK.model_copy(update=changed)
-    return Evaluator(TARGET, settings=settings, cache_dir=cache, machinery=machinery)  # type: ignore[arg-type]
+    return Evaluator(target, settings=settings, cache_dir=cache, machinery=machinery)  # type: ignore[arg-type]
 
 
 def with_runner(name: str) -> Machinery:

@@ -15,7 +15,7 @@ from edgekernelbench.evaluator.evaluator import Evaluator
 from edgekernelbench.evaluator.model import Evaluation
 from edgekernelbench.evaluator.session import TaskSession
 from tests.evaluator.child_fakes import BODIES, N
-from tests.evaluator.fakes import CARELESS, FakeTask, make_evaluator, with_runner
+from tests.evaluator.fakes import CARELESS, TARGET, FakeTask, make_evaluator, with_runner
 
 CASES = [
     *CARELESS,
@@ -44,7 +44,7 @@ CASES = [
     ("#misfit", "wrong_shape_or_dtype", "'y' is f32(2048,)"),
     ("#huge", "over_budget", "workspace"),
     ("#syntax", "invalid_ir", "E100: what is this"),
-    ("#f16", "unsupported", "no f16 here"),
+    ("#f32", "compile_error", "has all of the task's dtypes"),
 ]
 
 
@@ -58,6 +58,13 @@ def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluator]:
 def session(evaluator: Evaluator) -> Iterator[TaskSession]:
     with evaluator.session(FakeTask()) as made:
         yield made
+
+
+def test_only_a_target_that_lacks_a_dtype_of_the_task_does_not_support_it(tmp_path: Path) -> None:
+    target = TARGET.model_copy(update={"dtypes_missing": ("f32",)})
+    with make_evaluator(tmp_path, target=target) as made, made.session(FakeTask()) as session:
+        result = session.evaluate("#f32")
+    assert result.status == "unsupported" and result.message == "no f32 here"
 
 
 def test_correct(session: TaskSession) -> None:

@@ -48,6 +48,15 @@ def test_files_and_daemons_do_not_outlive_it() -> None:
     assert gone(pids[0], 0.0) and not box.root.exists()
 
 
+def test_folders_do_not_outlive_it_however_deep_or_closed() -> None:
+    async def work(box: LocalSandbox) -> None:
+        deep = "i=0; while [ $i -lt 1500 ]; do mkdir d; cd -P d; i=$((i+1)); done"
+        made = await box.exec(["sh", "-c", f"mkdir -p c/c; chmod 0 c; {deep}"])
+        assert made.success
+
+    assert not inside(work).root.exists()
+
+
 def test_nothing_outlives_a_killed_run() -> None:
     code = f"""
 import anyio

@@ -11,8 +11,14 @@ import pytest
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
-from edgekernelbench.records.schema import Record
-from edgekernelbench.records.store import RECORDS, RunStore, find_records, read_records
+from edgekernelbench.records.schema import Record, Step
+from edgekernelbench.records.store import (
+    RECORDS,
+    RunStore,
+    find_records,
+    kept_text,
+    read_records,
+)
 from tests.factories import baseline, correct, record
 
 SETTINGS = {"agent": "tuner", "seed": 0}
@@ -31,6 +37,26 @@ def test_appended_records_come_back_equal(tmp_path: Path) -> None:
     assert loaded.problems == ()
 
 
+def test_a_model_s_words_that_no_file_can_hold_cost_no_record(tmp_path: Path) -> None:
+    step = Step(action="propose", seconds=0.0, reason="half an emoji: \ud83d")
+    said = record("a__01").model_copy(update={"trajectory": (step,), "message": "\ud83d"})
+    with RunStore.open(tmp_path, SETTINGS, resume=False) as store:
+        store.append(said)
+        store.append(record("b__01"))
+    loaded = read_records(tmp_path / RECORDS)
+    assert len(loaded.records) == 2 and loaded.problems == ()
+    assert loaded.records[0].trajectory[0].reason == "half an emoji: ?"
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_record_with_what_is_no_number_is_skipped(tmp_path: Path, number: str) -> None:
+    good = record("a__01").model_dump_json()
+    bad = json.dumps(json.loads(good) | {"id": "b", "agent_options": {"a": 0.5}})
+    (tmp_path / RECORDS).write_text(f"{good}\n{bad.replace('0.5', number)}\n")
+    loaded = find_records(tmp_path)
+    assert len(loaded.records) == 1 and len(loaded.problems) == 1
+
+
 def test_a_half_written_line_is_set_aside_and_the_attempt_counts_as_unfinished(
     tmp_path: Path,
 ) -> None:
@@ -47,6 +73,42 @@ def test_a_half_written_line_is_set_aside_and_the_attempt_counts_as_unfinished(
     assert [r.task.workload for r in loaded.records] == ["a__01", "b__01"]
     assert loaded.problems == ()
     assert (tmp_path / "records.partial").read_text() == half + "\n"
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "records.partial", "run.json", ".lock"])
+def test_a_stranger_s_run_does_not_change_a_file_of_the_user_s(tmp_path: Path, name: str) -> None:
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    RunStore.open(run, SETTINGS, resume=False).close()
+    (run / RECORDS).write_text("half")
+    text = json.dumps(SETTINGS) + "\nno newline at its end"
+    mine.write_text(text)
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(mine)
+    with pytest.raises(UsageError), RunStore.open(run, SETTINGS, resume=True) as store:
+        store.append(record("a__01"))
+    assert mine.read_text() == text
+
+
+@pytest.mark.parametrize("name", ["kernels", "texts", "records.jsonl"])
+def test_a_stranger_s_run_does_not_fill_a_folder_of_the_user_s(tmp_path: Path, name: str) -> None:
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    mine.mkdir()
+    RunStore.open(run, SETTINGS, resume=False).close()
+    if (run / name).is_dir():
+        (run / name).rmdir()
+    (run / name).symlink_to(mine)
+    with pytest.raises(UsageError, match="no plain"):
+        RunStore.open(run, SETTINGS, resume=True)
+    assert not list(mine.iterdir())
+
+
+@pytest.mark.parametrize("key", ["../mine", "/{folder}/mine", "0" * 32, "0" * 31 + "\0"])
+def test_a_stranger_s_keys_show_no_other_file(tmp_path: Path, key: str) -> None:
+    run, mine = tmp_path / "run", tmp_path / "run/mine.md"
+    RunStore.open(run, SETTINGS, resume=False).close()
+    mine.write_text("secret")
+    (run / "texts" / f"{'0' * 32}.md").symlink_to(mine)
+    assert kept_text(run, key.format(folder=run)) is None
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))

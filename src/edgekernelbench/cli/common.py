@@ -11,6 +11,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from edgekernelbench.errors import UsageError
 
@@ -20,7 +21,16 @@ def _width(stream: TextIO | None) -> int | None:
     return None if stream is not None and stream.isatty() else 120
 
 
+_SHOWN = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"}
+_SHOWN |= {0x7F: 0x2421} | dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000)), 0xFFFD)
+"""Control characters, and halves of surrogate pairs, by what is printed in their place: what a
+kernel's text, its process or a stranger's record says must not steer the terminal."""
+
+
 class _Console(Console):
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(text.translate(_SHOWN), **options)
+
     def on_broken_pipe(self) -> None:
         """Rich ends the program with 1 then, which means "not right" here."""
         try:

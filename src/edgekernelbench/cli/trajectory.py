@@ -55,12 +55,9 @@ def _records(folder: Path) -> list[Record]:
 
 def _text(folder: Path, key: str | None) -> str | None:
     """A text of the run; None where it was not kept or is gone."""
-    from edgekernelbench.records.store import text_path
+    from edgekernelbench.records.store import kept_text
 
-    if key is None:
-        return None
-    path = text_path(folder, key)
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    return None if key is None else kept_text(folder, key)
 
 
 def _as_data(record: Record, folder: Path) -> dict[str, Any]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import random
 import secrets
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.evaluator.conditions import Noise
 from edgekernelbench.evaluator.evaluator import Evaluator
+from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
 from edgekernelbench.evaluator.judge import Judge
 from edgekernelbench.evaluator.noise import Watch
 from edgekernelbench.evaluator.replicas import Replicas
@@ -106,13 +105,13 @@ def aa_trial(evaluator: Evaluator, task: EvalTask, kernel_text: str) -> Trial:
     Raises:
         ChildLost, Failure, WrongResult, ValueError: when the kernel is not correct.
     """
-    folders = [Path(tempfile.mkdtemp(prefix="edgekernelbench-aa-")) for _ in range(2)]
+    folders = [scratch_folder("aa") for _ in range(2)]
     try:
         with evaluator.device_lock():
             return _trial(evaluator, task, kernel_text, folders)
     finally:
         for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
 
 
 def _trial(evaluator: Evaluator, task: EvalTask, text: str, folders: list[Path]) -> Trial:

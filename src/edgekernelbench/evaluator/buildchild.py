@@ -50,7 +50,7 @@ class KernelReply(_Message):
     """How far a kernel came; ``kernel_hash`` is there when the text parses."""
 
     outcome: Outcome
-    kernel_hash: str | None = None
+    kernel_hash: str | None = Field(default=None, pattern=r"\A[0-9a-f]{64}\z")
     message: str = ""
     diagnostics: tuple[dict[str, str | int | list[str] | list[int]], ...] = ()
     seconds: dict[str, NonNegativeFloat] = Field(default={}, max_length=16)

@@ -8,7 +8,6 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import shutil
 import stat
 import tempfile
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from edgekernelbench.evaluator.buildchild import (
     KernelJob,
     KernelReply,
 )
+from edgekernelbench.evaluator.folders import remove_folder
 from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer
 from edgekernelbench.evaluator.machinery import Machinery
 from edgekernelbench.evaluator.regions import Sealed
@@ -41,6 +41,7 @@ _MAX_TEXT = 4 << 20
 """Characters of a text that are handed on: far more than the parser accepts, so that it refuses
 what was cut."""
 _REPLY_CAP = 4 << 20
+_RECIPE, _UNAVAILABLE = "recipe.json", "unavailable.txt"
 
 _Form = TypeVar("_Form", bound=BaseModel)
 
@@ -95,6 +96,10 @@ class Builder:
         )
         entry, payload = self._machinery.build_kernel, job.model_dump(mode="json")
         reply = self._ask(entry, payload, folder, self._settings.compile_s, KernelReply)
+        if reply.outcome == "unsupported" and not self._lacks(interface):
+            raise ChildLost(
+                "bad_reply", "it calls a target unfit that has all of the task's dtypes"
+            )
         if reply.outcome != "built":
             return BuiltKernel(reply, None)
         try:
@@ -104,6 +109,11 @@ class Builder:
             raise ChildLost("bad_reply", f"unusable artifact: {error}") from error
         misfit = "" if interface is None else fits(manifest, interface)
         return BuiltKernel(reply, manifest, misfit, launches.get("main", 0))
+
+    def _lacks(self, interface: Interface | None) -> bool:
+        """Whether the target lacks a dtype of the task: only then is no verdict due."""
+        missing = self._target.dtypes_missing
+        return interface is None or any(port.dtype.value in missing for port in interface.ports)
 
     def _ask(
         self,
@@ -169,7 +179,7 @@ class Builder:
             outcome = self._build_baseline(name, module, materials, scratch)
             _store(scratch, folder, outcome)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_folder(scratch)
         found = _read_cached(folder)
         if found is None:
             raise ChildLost("bad_reply", f"baseline {name}: unusable result")
@@ -200,7 +210,7 @@ class Builder:
 def _empty(folder: Path) -> None:
     for item in folder.iterdir():
         if item.is_dir() and not item.is_symlink():
-            shutil.rmtree(item, ignore_errors=True)
+            remove_folder(item)
         else:
             item.unlink()
 
@@ -294,10 +304,13 @@ def _version(package: str) -> str | None:
 
 def _store(scratch: Path, folder: Path, outcome: BaselineReply) -> None:
     """Completes a build and moves it into place; whoever was first wins."""
+    for name in (_RECIPE, _UNAVAILABLE):
+        if os.path.lexists(scratch / name):  # a link, say, to a file of ours that we would write
+            raise ChildLost("bad_reply", f"the build left a {name} of its own")
     if outcome.recipe is not None:
-        (scratch / "recipe.json").write_text(outcome.recipe)
+        (scratch / _RECIPE).write_text(outcome.recipe)
     elif outcome.unavailable is not None:
-        (scratch / "unavailable.txt").write_text(outcome.unavailable)
+        (scratch / _UNAVAILABLE).write_text(outcome.unavailable)
     else:
         raise ChildLost("bad_reply", "neither a recipe nor a reason")
     with contextlib.suppress(OSError):
@@ -306,12 +319,12 @@ def _store(scratch: Path, folder: Path, outcome: BaselineReply) -> None:
 
 def _read_cached(folder: Path) -> BuiltBaseline | Unavailable | None:
     with contextlib.suppress(OSError):
-        return Unavailable((folder / "unavailable.txt").read_text())
+        return Unavailable((folder / _UNAVAILABLE).read_text())
     try:
-        recipe = Recipe.model_validate_json((folder / "recipe.json").read_bytes())
+        recipe = Recipe.model_validate_json((folder / _RECIPE).read_bytes())
     except OSError:
         return None
     except ValueError:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         return None
     return BuiltBaseline(folder, recipe)

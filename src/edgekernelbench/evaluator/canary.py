@@ -6,7 +6,6 @@ After a crash it tells a broken kernel from a broken device. Its time is the lau
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgekernelbench.evaluator.contestant import Failure
-from edgekernelbench.evaluator.folders import scratch_folder
+from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
 from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.machinery import CANARY_SIZE
@@ -133,7 +132,7 @@ class Canary:
                     why = built.misfit or _first_message(built.reply.diagnostics)
                     raise ChildLost("bad_reply", f"the canary does not compile: {why}")
             except ChildLost:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_folder(folder)
                 raise
             self._folder = folder
         return self._folder
@@ -141,7 +140,7 @@ class Canary:
     def close(self) -> None:
         """Forgets the build. May be called again."""
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_folder(self._folder)
             self._folder = None
 
 

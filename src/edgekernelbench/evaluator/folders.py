@@ -11,10 +11,10 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shutil
 import stat
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +53,48 @@ def scratch_folder(kind: str) -> Path:
         return Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=_root.folder))
 
 
+def remove_folder(folder: Path) -> None:
+    """Deletes a folder whatever a child left in it: folders nested deeper than paths, stacks and
+    descriptors reach, or closed to their owner. What cannot be deleted stays; links are not
+    followed. Nobody may be at work in it any more.
+    """
+    if folder.is_symlink():
+        return
+    prefix, number, changed = secrets.token_hex(8), 0, True
+    while changed:
+        changed = False
+        for entry in _opened(folder):
+            if not entry.is_dir(follow_symlinks=False):
+                changed |= _done(os.unlink, entry.path)
+                continue
+            for inner in _opened(entry.path):
+                if inner.is_dir(follow_symlinks=False):  # up, so that no path gets longer
+                    number += 1
+                    _done(os.chmod, inner.path, 0o700)
+                    changed |= _done(os.rename, inner.path, folder / f"{prefix}-{number}")
+                else:
+                    _done(os.unlink, inner.path)
+            changed |= _done(os.rmdir, entry.path)
+    _done(os.rmdir, folder)
+
+
+def _opened(folder: Path | str) -> list[os.DirEntry[str]]:
+    _done(os.chmod, folder, 0o700)
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _done(act: Callable[..., None], *what: object) -> bool:
+    try:
+        act(*what)
+    except OSError:
+        return False
+    return True
+
+
 def sweep(place: Path) -> int:
     """Removes this user's folders whose process has ended; returns how many there were."""
     removed = 0
@@ -88,7 +130,7 @@ def _removed_if_left(lock: Path) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False  # its process lives
-        shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+        remove_folder(lock.with_suffix(""))
         lock.unlink()
         return True
     finally:
@@ -98,5 +140,5 @@ def _removed_if_left(lock: Path) -> bool:
 def _remove(root: _Root) -> None:
     """At the end of the process; a fork of it leaves what is not its own."""
     if root.pid == os.getpid():
-        shutil.rmtree(root.folder, ignore_errors=True)
+        remove_folder(root.folder)
         root.lock.unlink(missing_ok=True)

@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,7 +26,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from edgekernelbench.evaluator import wire
-from edgekernelbench.evaluator.folders import scratch_folder
+from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
 from edgekernelbench.evaluator.sandbox import Isolation, Limits
 
 _BOOT = (
@@ -435,4 +434,4 @@ class Worker:
 
 def _remove(folder: Path | None) -> None:
     if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import secrets
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.attempt import Attempt, Check
-from edgekernelbench.evaluator.folders import scratch_folder
+from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.rivals import Rivals
 from edgekernelbench.evaluator.room import require_room
@@ -78,7 +77,7 @@ class TaskSession:
             try:
                 yield Attempt(self, kernel_text, folder)
             finally:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_folder(folder)
 
     def redraw(self) -> None:
         """Forgets the present draws: the next evaluation has constants and inputs of its own."""

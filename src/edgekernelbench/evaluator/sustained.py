@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import random
 import secrets
-import shutil
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.conditions import Energy, Sustained, Window
 from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.environment import observe_device
+from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
 from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
@@ -75,7 +74,7 @@ def sustained(
     evaluation = session.evaluate(kernel_text)
     if evaluation.status is not EvaluationStatus.CORRECT:
         return evaluation
-    folder = Path(tempfile.mkdtemp(prefix="edgekernelbench-"))
+    folder = scratch_folder("sustained")
     try:
         with session.evaluator.device_lock():
             session.evaluator.builder.kernel(kernel_text, session.interface, folder)
@@ -83,7 +82,7 @@ def sustained(
     except (Failure, ChildLost, WrongResult) as error:
         return _failed_later(evaluation, error)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
     return evaluation.model_copy(update={"sustained": found})
 
 

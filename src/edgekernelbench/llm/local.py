@@ -189,7 +189,8 @@ class LocalSandbox(SandboxEnvironment):
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
         """See `SandboxEnvironment.read_file`."""
         limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
-        data = await anyio.to_thread.run_sync(partial(read_regular, self._resolve(file), limit))
+        read = partial(read_regular, self._resolve(file), limit, self.root)
+        data = await anyio.to_thread.run_sync(read)
         return data.decode() if text else data
 
 
@@ -200,18 +201,22 @@ def search_path() -> str:
     return os.pathsep.join(folder for folder in folders if folder != own)
 
 
-def read_regular(path: Path, limit: int) -> bytes:
-    """The content of a regular file. An agent may have left something else in its place, a pipe
-    that would hold the reader up for instance.
+def read_regular(path: Path, limit: int, below: Path) -> bytes:
+    """The content of a regular file. An agent may have left something else in its place: a pipe
+    that would hold the reader up, or a link to what this process reads and the agent does not,
+    its environment with the model's key for instance.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, is no regular file, or does not lie in the folder ``below``.
         OutputLimitExceededError: it is longer than ``limit``.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise IsADirectoryError(f"{path.name} is no regular file")
+        # Asked of what has been opened: a name may come to mean something else at any time.
+        if not Path(f"/proc/self/fd/{descriptor}").readlink().is_relative_to(below.resolve()):
+            raise PermissionError(f"{path.name} lies outside of the sandbox")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OutputLimitExceededError(f"{limit} bytes", None)

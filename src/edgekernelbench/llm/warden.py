@@ -16,16 +16,17 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import NoReturn
 
 import psutil
 
 from edgekernelbench.evaluator import landlock
+from edgekernelbench.evaluator.folders import remove_folder
 from edgekernelbench.evaluator.sandbox import (
     PR_SET_NO_NEW_PRIVS,
     become_reaper,
@@ -40,6 +41,12 @@ DESCRIPTORS = 4
 READY = b"ready"
 NOT_STARTED = 127
 _KILLING_S = 10.0
+_DEVICES = (
+    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+    "/dev/tty", "/dev/ptmx", "/dev/pts",
+)  # fmt: skip
+"""That a command may write to. Not all of ``/dev``: files in ``/dev/shm`` outlive the sandbox, and
+root would have the disks."""
 
 
 class Warden:
@@ -151,7 +158,7 @@ def _confine(writable: str) -> None:
     if landlock.version():
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         drop_capabilities()
-        landlock.restrict(["/"], [writable, "/dev", "/proc/self"], tcp=True)
+        landlock.restrict(["/"], [writable, *_DEVICES, "/proc/self"], tcp=True)
 
 
 def kill_descendants(seconds: float = _KILLING_S) -> None:
@@ -182,4 +189,4 @@ if __name__ == "__main__":
     become_reaper()
     with socket.socket(fileno=0) as inherited:
         Warden(inherited, sys.argv[1]).run()
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    remove_folder(Path(sys.argv[1]))

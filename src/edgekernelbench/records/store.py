@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
+import re
+import stat
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,12 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from pydantic_core import PydanticSerializationError
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import RECORD_VERSION, Record
 
 RECORDS = "records.jsonl"
 SETTINGS = "run.json"
+_PARTIAL = "records.partial"
+_KERNELS, _TEXTS = "kernels", "texts"
+_KEY = re.compile(r"[0-9a-f]{32}")
 
 Settings = dict[str, Any]
 Completion = Callable[[Settings], Settings]
@@ -49,7 +56,7 @@ def read_records(path: Path) -> Loaded:
             continue
         where = f"{path}:{number}"
         try:
-            data = json.loads(line)
+            data = json.loads(line, parse_constant=_refuse_number, parse_float=_finite)
             version = data.get("version") if isinstance(data, dict) else None
             if isinstance(version, int) and version > RECORD_VERSION:
                 raise UsageError(
@@ -98,6 +105,17 @@ def find_records(folder: Path) -> Loaded:
     )
 
 
+def _refuse_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is beyond all numbers")
+    return number
+
+
 class RunStore:
     """Writes the records of one run. One process at a time holds a run's folder."""
 
@@ -126,13 +144,14 @@ class RunStore:
         settings = json.loads(json.dumps(settings))
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            _refuse_strange(folder)
             lock = _hold(folder)
             path = folder / SETTINGS
             if path.exists():
                 _check_settings(path, settings, resume, complete)
             else:
                 _write_whole(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
-            for name in ("kernels", "texts"):
+            for name in (_KERNELS, _TEXTS):
                 (folder / name).mkdir(exist_ok=True)
             done = _mend(folder / RECORDS)
         except OSError as error:
@@ -150,7 +169,7 @@ class RunStore:
         """
         path = self.folder / RECORDS
         try:
-            _append_whole(path, record.model_dump_json().encode() + b"\n")
+            _append_whole(path, _line(record))
         except OSError as error:
             raise self._refused(path, error) from error
         self.done.add(record.id)
@@ -161,7 +180,7 @@ class RunStore:
         Raises:
             UsageError: as `append`.
         """
-        self._keep(self.folder / "kernels" / f"{kernel_hash}.ekir", text)
+        self._keep(self.folder / _KERNELS / f"{kernel_hash}.ekir", text)
 
     def keep_text(self, text: str) -> str:
         """Stores a prompt or an answer under its key, once; returns the key.
@@ -200,12 +219,44 @@ class RunStore:
 
 def text_path(folder: Path, key: str) -> Path:
     """Where a run keeps the text with a key."""
-    return folder / "texts" / f"{key}.md"
+    return folder / _TEXTS / f"{key}.md"
+
+
+def kept_text(folder: Path, key: str) -> str | None:
+    """The text with a key; None where it was not kept or is gone. Records may be a stranger's: a
+    key that is none, or a link in the text's place, would show another file."""
+    path = text_path(folder, key)
+    if not _KEY.fullmatch(key) or path.is_symlink() or not path.is_file():
+        return None
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def text_key(text: str) -> str:
     """Of a prompt or an answer: 32 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _refuse_strange(folder: Path) -> None:
+    """A run that came from elsewhere may hold links: a record would go to another file, and what
+    looks like its half-written end would be cut off.
+
+    Raises:
+        UsageError: something lies where a run's own files and folders do.
+    """
+    for name, fits in (
+        *((name, stat.S_ISREG) for name in (RECORDS, SETTINGS, _PARTIAL)),
+        *((name, stat.S_ISDIR) for name in (_KERNELS, _TEXTS)),
+    ):
+        try:
+            mode = (folder / name).lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not fits(mode):
+            kind = "folder" if fits is stat.S_ISDIR else "file"
+            raise UsageError(
+                f"{folder / name}: no plain {kind}, as a run's is",
+                "put the run's own in its place, or choose another --out",
+            )
 
 
 def _hold(folder: Path) -> FileLock:
@@ -259,12 +310,32 @@ def _mend(path: Path) -> list[str]:
     data = path.read_bytes()
     if data and not data.endswith(b"\n"):
         cut = data.rfind(b"\n") + 1
-        with path.with_name("records.partial").open("ab") as aside:
+        with path.with_name(_PARTIAL).open("ab") as aside:
             aside.write(data[cut:] + b"\n")
             aside.flush()
             os.fsync(aside.fileno())
         os.truncate(path, cut)
     return [record.id for record in read_records(path).records]
+
+
+def _line(record: Record) -> bytes:
+    """A record as it is stored. Halves of surrogate pairs, which a model's words may hold and no
+    file can, become question marks."""
+    try:
+        text = record.model_dump_json()
+    except PydanticSerializationError:
+        text = Record.model_validate(_writable(record.model_dump())).model_dump_json()
+    return text.encode() + b"\n"
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_writable(key): _writable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(inner) for inner in value]
+    return value
 
 
 def _append_whole(path: Path, line: bytes) -> None:

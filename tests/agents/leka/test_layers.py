@@ -54,6 +54,13 @@ def test_a_backend_layer_stands_for_that_of_its_class() -> None:
     assert [one.target for one in new.schedules] == ["gpu", "llvm"]
 
 
+def test_a_definition_may_have_the_word_compute() -> None:
+    plain = kernel("kernel k[N=4](x: f32[N]) -> (y: f32[N]) { compute { y[i] = x[i] } }")
+    text = "# compute\ndef compute_twice(a) = a + a\ncompute { y[i] = compute_twice(x[i]) }"
+    made = patched(plain, Patch("compute", text), TARGET)
+    assert not isinstance(made, Refused) and len(made.prelude) == 1
+
+
 def test_definitions_come_with_the_compute_layer() -> None:
     text = "def twice(v) = v + v\ncompute { y[m, c] = twice(x[m, c]) }"
     new = patched(BASE, Patch("compute", text), TARGET)

@@ -158,3 +158,13 @@ def test_holes_are_filled_within_their_share(screen: Screen) -> None:
     after = asked[next(n for n, text in enumerate(asked) if "by 8" in text) + 1 :]
     assert sum("by 8" in text for text in after) >= len(after) - 4  # far values are given up
     assert fill(screened(screen), screen, random.Random(0), us, 9) == 0
+
+
+def test_holes_that_take_for_ever_to_lower_are_given_up(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of copies of a body are one choice away, where the first choice has one."""
+    lines = "loops y (parallel m by ?{2, 7}, m, c by ?{16, 5}, vectorize c)"
+    holes = screened(screen, Patch("schedule", f"schedule for cpu {{ {lines} }}"))
+    monkeypatch.setattr("edgekernelbench.agents.leka.screen._VARIANTS_S", 0.0)
+    assert screen.variants(holes, lambda total: list(range(total))) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from edgekernelbench.ir.printer import print_kernel
 from edgekernelbench.targets.model import Target
 
 Layer = Literal["compute", "schedule", "memory"]
+_COMPUTE = re.compile(r"^[ \t]*compute\s*\{", re.MULTILINE)
 LAYERS: tuple[Layer, ...] = ("compute", "schedule", "memory")
 
 
@@ -95,8 +97,8 @@ def _in_place(layers: tuple[Any, ...], new: Any, target: Target) -> tuple[Any, .
 
 
 def _with_compute(kernel: s.Kernel, patch: Patch) -> s.Kernel | Refused:
-    at = patch.text.find("compute")
-    block = at if at >= 0 else len(patch.text)
+    found = _COMPUTE.search(patch.text)  # a definition's name or comment may have the word, too
+    block = len(patch.text) if found is None else found.start()
     bare = replace(kernel, prelude=(), schedules=(), memories=())
     header = _head(bare)
     parsed = _parsed(f"{patch.text[:block]}\n{header}{patch.text[block:]}\n}}\n")

@@ -7,6 +7,7 @@ estimate. What fails comes back as a text for its author.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,7 @@ from edgekernelbench.targets.peaks import Peaks
 
 _DRAWS = 2
 _INTERPRET_S = 5.0
+_VARIANTS_S = 60.0
 _STAGE_BYTES = 256 << 20
 """Of all stages at reduced sizes; a program that stores more is not interpreted."""
 
@@ -133,14 +135,18 @@ class Screen:
         self, screened: Screened, choose: Callable[[int], list[int]]
     ) -> dict[tuple[int, ...], Screened]:
         """The candidate with numbers in its holes, by which choice each hole has; what does not
-        lower is left out.
+        lower is left out. Choices that make thousands of copies of a body take long to lower:
+        after a minute, or at the end of the attempt's time, the rest is not looked at.
 
         Args:
             choose: of so many combinations, the numbers of those that are looked at.
         """
         sites = find_holes(screened.kernel)
         found = {}
+        deadline = time.monotonic() + _VARIANTS_S
         for number in choose(math.prod(len(site.choices) for site in sites)):
+            if time.monotonic() > deadline or self._device.budget.all_spent():
+                break
             taken = []
             for site in reversed(sites):
                 number, at = divmod(number, len(site.choices))
