@@ -28,6 +28,10 @@ from functools import cache
 MARGIN = 0.01
 """Relative differences below this are never claimed."""
 
+STRETCH = 1.3
+"""By how much intervals of speed-ups are wider than theory says, in logarithms. In 200 A/A trials on
+an idle machine (`aa`) those of theory held 1 in 94 %, these in 96.5 %."""
+
 LEAST = 6
 """Fewest values that have a 95 % interval: the extremes of six cover 96.9 %."""
 
@@ -127,6 +131,7 @@ def speedup(
         pooled = math.sqrt(sum((c - 1) * s * s for c, s in sides) / freedom)
         luck = _student(freedom) * pooled * math.sqrt(sum(1 / c for c, _ in sides))
     found = _widened(_joined(ratios, _pairs(baseline, candidate, replicas)), ratio, luck)
+    found = stretched(found, STRETCH)
     return Estimate(ratio, found.low * (1 - MARGIN), found.high * (1 + MARGIN))
 
 
