@@ -29,7 +29,7 @@ MARGIN = 0.01
 """Relative differences below this are never claimed."""
 
 STRETCH = 1.3
-"""By how much intervals of speed-ups are wider than theory says, in logarithms. In 200 A/A trials on
+"""By how much speed-ups' intervals are wider than theory says, in logarithms. In 200 A/A trials on
 an idle machine (`aa`) those of theory held 1 in 94 %, these in 96.5 %."""
 
 LEAST = 6
