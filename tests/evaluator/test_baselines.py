@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from edgekernelbench.evaluator.buildchild import BaselineReply
+from edgekernelbench.evaluator.building import _store as store
+from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.match import flush_bytes
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.static import Interface
@@ -206,3 +209,16 @@ def test_sustained(tmp_path: Path) -> None:
     assert found.checked_samples == len(found.windows) + 1
     assert 0.2 < found.steady_us / found.burst_us < 5
     assert wrong.status == "wrong_result" and wrong.sustained is None
+
+
+@pytest.mark.parametrize("name", ["recipe.json", "unavailable.txt"])
+def test_a_build_s_link_does_not_lead_to_a_file_of_the_user_s(tmp_path: Path, name: str) -> None:
+    """A model or schedules from a stranger may break what builds baselines, too."""
+    scratch, mine = tmp_path / "scratch", tmp_path / "mine"
+    scratch.mkdir()
+    mine.write_text("precious")
+    (scratch / name).symlink_to(mine)
+    for reply in (BaselineReply(recipe="{}"), BaselineReply(unavailable="broken")):
+        with pytest.raises(ChildLost, match="of its own"):
+            store(scratch, tmp_path / "cached", reply)
+    assert mine.read_text() == "precious" and not (tmp_path / "cached").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -10,7 +11,9 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
+from edgekernelbench.evaluator.folders import sweep
 from edgekernelbench.evaluator.model import Evaluation
 from tests.evaluator.fakes import FakeTask, make_evaluator
 
@@ -85,3 +88,24 @@ def test_the_device_is_used_by_one_at_a_time_and_waiting_is_not_counted(tmp_path
     assert first.lock_wait_seconds > 0.8
     # The second also waits for the first, which holds the device for its whole evaluation.
     assert second.lock_wait_seconds > first.lock_wait_seconds + first.timings["measure"]
+
+
+def test_what_a_dead_process_left_is_removed_however_deep_or_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would end every later command, at its first temporary folder."""
+    folder, mine = tmp_path / "edgekernelbench-00", tmp_path / "mine"
+    mine.mkdir()
+    (mine / "file").write_text("precious")
+    (tmp_path / "edgekernelbench-00.lock").touch()
+    (folder / "closed/inner").mkdir(parents=True)
+    (folder / "link").symlink_to(mine)
+    (folder / "closed/inner/link").symlink_to(mine)
+    (folder / "closed").chmod(0)
+    monkeypatch.chdir(folder)
+    for _ in range(1500):
+        os.mkdir("d")  # noqa: PTH102
+        os.chdir("d")
+    os.chdir(tmp_path)
+    assert sweep(tmp_path) == 1
+    assert not folder.exists() and (mine / "file").read_text() == "precious"
