@@ -158,12 +158,14 @@ CHEATS = {
         "Y[i, j] = relu(sum[k: K//2](X[i, k] * W[k, j]) + b[j])"), "wrong_result"),
     "last row": Exploit("the border", _kernel(
         f"Y[i, j] = relu({DOT} + b[j]) if i < M - 1 else 0"), "wrong_result"),
+    # Never the right value: behind the rectifier one element in two is 0.
     "last element": Exploit("one element of 2048, should only a share be looked at", _kernel(
-        f"Y[i, j] = relu({DOT} + b[j]) if i < M - 1 or j < N - 1 else 0"), "wrong_result"),
+        f"Y[i, j] = relu({DOT} + b[j]) if i < M - 1 or j < N - 1 else 0 - 1"), "wrong_result"),
     "half precision": Exploit("products in f16 where f32 is asked for", _kernel(
         "Y[i, j] = relu(sum[k: K](f16(X[i, k]) * f16(W[k, j])) + b[j])"), "wrong_result"),
-    "depends on the seed": Exploit("right for inputs that look like known ones", _kernel(
-        f"Y[i, j] = relu({DOT} + b[j]) if X[0, 0] > 0.0 - 0.1 else 0"), "wrong_result"),
+    "depends on the seed": Exploit("right for the inputs of seed 0 alone", _kernel(
+        f"Y[i, j] = relu({DOT} + b[j]) if abs(X[0, 0] - 0.12573) < 0.0001 else 0"),
+        "wrong_result"),
 }  # fmt: skip
 
 EXHAUST = {
