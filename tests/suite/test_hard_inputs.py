@@ -126,3 +126,81 @@ def test_a_maximum_that_skips_small_rows() -> None:
         return {"y": inputs["x"][size > np.quantile(size, 0.1)].max(axis=0)}
 
     assert fails("reduce_max_axis0__01", careless)
+
+
+@pytest.mark.parametrize("id", ["riccati_recursion__01", "riccati_recursion__02"])
+def test_fewer_iterations(id: str) -> None:
+    def careless(task: Workload, inputs: Arrays) -> Arrays:
+        return bound(task, It=4 * task.sizes["It"] // 5).truth(inputs, cache=False)
+
+    assert fails(id, careless)
+
+
+@pytest.mark.parametrize(
+    ("id", "output"),
+    [
+        ("gated_linear_recurrence__01", "y"),
+        ("gated_linear_recurrence__02", "y"),
+        ("lstm_sequence__01", "h"),
+        ("lstm_sequence__02", "h"),
+        ("lstm_sequence__03", "h"),
+    ],
+)
+def test_a_sequence_in_pieces(id: str, output: str) -> None:
+    """The second half from a zero state, a quarter of the steps before it."""
+
+    def careless(task: Workload, inputs: Arrays) -> Arrays:
+        right = task.truth(inputs, cache=False)[output]
+        half, begin = len(right) // 2, len(right) // 4
+        later = inputs["x"].copy()
+        later[:begin] = 0
+        pieces = task.truth({**inputs, "x": later}, cache=False)[output]
+        return {output: np.concatenate([right[:half], pieces[half:]])}
+
+    assert fails(id, careless)
+
+
+@pytest.mark.parametrize("id", ["tridiagonal_solve_batched__01", "tridiagonal_solve_batched__02"])
+def test_a_system_in_pieces(id: str) -> None:
+    """Eight rows beyond its half taken for all that count."""
+
+    def careless(task: Workload, inputs: Arrays) -> Arrays:
+        right = task.truth(inputs, cache=False)["x"]
+        half = right.shape[1] // 2
+        cut = {name: inputs[name].copy() for name in "ac"}
+        cut["a"][:, half - 8] = cut["c"][:, half - 9] = 0
+        pieces = task.truth({**inputs, **cut}, cache=False)["x"]
+        return {"x": np.concatenate([right[:, :half], pieces[:, half:]], axis=1)}
+
+    assert fails(id, careless)
+
+
+@pytest.mark.parametrize("id", ["dtw_distance__01", "dtw_distance__02"])
+def test_paths_near_the_diagonal(id: str) -> None:
+    """Only a quarter of the frames to either side of it."""
+
+    def careless(_: Workload, inputs: Arrays) -> Arrays:
+        a, b = inputs["a"].astype(np.float64), inputs["b"].astype(np.float64)
+        M, (Q, N, _unused) = len(a), b.shape
+        D = np.full((M + 1, N + 1, Q), np.inf)
+        D[0, 0] = 0
+        for i in range(M):
+            for j in range(max(0, i - N // 4), min(N, i + N // 4 + 1)):
+                before = np.minimum(np.minimum(D[i, j + 1], D[i + 1, j]), D[i, j])
+                D[i + 1, j + 1] = np.abs(a[i] - b[:, j]).sum(axis=1) + before
+        return {"y": D[M, N]}
+
+    assert fails(id, careless)
+
+
+def test_weights_in_half_their_bytes() -> None:
+    def careless(task: Workload, inputs: Arrays) -> Arrays:
+        W = inputs["W"].astype(np.float16).astype(np.float32)
+        return task.truth({**inputs, "W": W}, cache=False)
+
+    assert fails("lm_head_argmax__01", careless)
+
+
+def test_a_path_is_in_no_order() -> None:
+    steps = np.diff(load_suite().workloads["mppi_bicycle_control__01"].inputs(0)["ref"][:, 0])
+    assert min((steps < 0).mean(), (steps > 0).mean()) > 0.2

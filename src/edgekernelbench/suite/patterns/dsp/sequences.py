@@ -39,6 +39,20 @@ def _(g: Graph, x: Value, Wn: int, MT: int) -> Value:
     return g.ReduceSum(g.Mul(difference, difference), [2], keepdims=0)
 
 
+def stretched_frames(draw: Draw) -> dict[str, np.ndarray]:
+    """Half of the templates are the frames themselves in noise, stretched at one end: their best
+    paths lie far from the diagonal."""
+    a = activations()(draw, draw.spec("a"))
+    b = activations()(draw, draw.spec("b"))
+    rng = draw.rng("b").spawn(1)[0]
+    M, (Q, N, _) = len(a), b.shape
+    for q in range(0, Q, 2):
+        bend = rng.choice([0.25, 4.0]) * 2 ** rng.uniform(-0.25, 0.25)
+        at = np.rint((M - 1) * (np.arange(N) / max(1, N - 1)) ** bend).astype(int)
+        b[q] = a[at] + 0.1 * b[q]
+    return {"a": a, "b": b}
+
+
 @pattern("dtw_distance", no_twin="ONNX has no dynamic programming over two axes")
 def dtw_distance(a: Array, b: Array) -> Array:
     M, (Q, N, _) = len(a), b.shape
@@ -50,6 +64,9 @@ def dtw_distance(a: Array, b: Array) -> Array:
             before = np.minimum(np.minimum(D[i, j + 1], D[i + 1, j]), D[i, j])
             D[i + 1, j + 1] = cost[:, j] + before
     return D[M, N]
+
+
+dtw_distance.inputs(stretched_frames)
 
 
 GRID = 1 / 2048

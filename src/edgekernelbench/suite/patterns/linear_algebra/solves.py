@@ -32,16 +32,23 @@ def triangular_solve_lower(L_: Array, B: Array) -> Array:
 
 
 def tridiagonal_systems(draw: Draw) -> dict[str, np.ndarray]:
-    """Diagonals of magnitude 4 + |N| beside others in [-1, 1], each system at its own scale.
+    """Diagonals beside others in [-1, 1].
 
-    Numbers outside of the matrix (first of ``a``, last of ``c``) are there to be ignored.
+    Every other system, the first included, has rows that hardly dominate, so that far ones have an
+    effect. The others have magnitudes of 4 + |N|, each at its own scale. Numbers outside of the
+    matrix (first of ``a``, last of ``c``) are there to be ignored.
     """
     rng, shape = draw.rng("b"), draw.shape("b")
     magnitude = 4 + np.abs(rng.standard_normal(shape))
     signs = rng.choice([-1.0, 1.0], shape)
     scale = 2 ** rng.uniform(-1, 1, (shape[0], 1))
-    bands = {name: draw.rng(name).uniform(-1, 1, shape) * scale for name in ("a", "c")}
-    return {"b": magnitude * signs * scale, **bands}
+    weak = np.arange(shape[0]) % 2 == 0
+    scale[weak] = 1
+    bands = {name: draw.rng(name).uniform(-1, 1, shape) for name in ("a", "c")}
+    for band in bands.values():
+        band[weak] = np.copysign(0.9 + 0.1 * np.abs(band[weak]), band[weak])
+    magnitude[weak] = 0.02 + np.abs(bands["a"][weak]) + np.abs(bands["c"][weak])
+    return {"b": magnitude * signs * scale, **{k: band * scale for k, band in bands.items()}}
 
 
 @pattern("tridiagonal_solve_batched", no_twin="ONNX has no tridiagonal solve")

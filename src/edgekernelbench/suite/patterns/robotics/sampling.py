@@ -26,12 +26,12 @@ def rover_state(draw: Draw, spec: TensorSpec) -> np.ndarray:
 
 
 def smooth_path(draw: Draw, spec: TensorSpec) -> np.ndarray:
-    """Nine metres along x from the origin on, swaying to both sides."""
+    """Nine metres along x from the origin on, swaying to both sides; its points in any order."""
     rng = draw.rng(spec.name)
     x = np.linspace(0, 9, spec.shape[0]) - rng.uniform(0.1, 0.5)
     phase, length = rng.uniform(0, 2 * np.pi), rng.uniform(4, 8)
     sway = np.sin(2 * np.pi * x / length + phase) - np.sin(phase)
-    return np.stack([x, rng.uniform(0.3, 0.8) * sway], axis=1)
+    return rng.permutation(np.stack([x, rng.uniform(0.3, 0.8) * sway], axis=1))
 
 
 @pattern(
