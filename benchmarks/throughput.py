@@ -1,12 +1,14 @@
 """How many evaluations a minute this host reaches with small kernels, what of that time is the
 kernels' own, and whether the parent's memory stays flat. Prints one JSON object.
 
-.venv/bin/python benchmarks/throughput.py 5000 --out runs/throughput.jsonl
+.venv/bin/python benchmarks/throughput.py 500 --out runs/throughput.jsonl
+.venv/bin/python benchmarks/throughput.py 5000 --brief --out runs/memory.jsonl
 
 Full evaluations by the standard settings: compiled, checked and timed beside every baseline, eight
 in a row of each task, as an agent makes them; no text comes twice. Baselines are built before the
 clock starts. What is measured goes to the file as it comes; started again, it goes on with the
-numbers that are left, in a new process, whose memory is looked at apart.
+numbers that are left, in a new process, whose memory is looked at apart. ``--brief`` measures each
+kernel for a hundredth of a second only, beside a single baseline: for the memory, not for the rate.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ from edgekernelbench.targets.registry import find_target
 FLOPS, BYTES = 2e8, 16 << 20
 """The largest task that counts as small."""
 
+BRIEF = EvalSettings(measure_s=0.01, interval=1.0, replicas=1, baselines=("tvm",))
+
 IN_A_ROW = 8
 WARM = 256
 """Evaluations of a process after which its memory is looked at: each task had its turn twice."""
@@ -55,12 +59,13 @@ def kernel_seconds(evaluation: Evaluation) -> tuple[float, float]:
     )
 
 
-def measure(numbers: Sequence[int], process: int) -> Iterator[dict[str, Any]]:
+def measure(
+    numbers: Sequence[int], process: int, settings: EvalSettings
+) -> Iterator[dict[str, Any]]:
     """One row an evaluation."""
     workloads = small_tasks()
     texts = {w.id: w.canonical() for w in workloads}
     parent = psutil.Process()
-    settings = EvalSettings()
     with Evaluator(find_target("llvm"), settings=settings) as evaluator, Bench(evaluator) as bench:
         for _ in build_ahead(evaluator, [as_task(w) for w in workloads]):
             pass
@@ -129,13 +134,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("evaluations", type=int)
     parser.add_argument("--out", type=Path, default=Path("runs/throughput.jsonl"))
+    parser.add_argument("--brief", action="store_true", help="measure hardly at all")
     options = parser.parse_args()
+    settings = BRIEF if options.brief else EvalSettings()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("a+", encoding="utf-8") as file:
         file.seek(0)
         rows = [json.loads(line) for line in file if line.endswith("\n")]
         process = 1 + max((row["process"] for row in rows), default=0)
-        for row in measure(range(len(rows), options.evaluations), process):
+        for row in measure(range(len(rows), options.evaluations), process, settings):
             file.write(json.dumps(row) + "\n")
             file.flush()
             rows.append(row)
