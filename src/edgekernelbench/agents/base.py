@@ -47,6 +47,7 @@ class Budget:
         self._evaluations = 0
         self._tokens = 0
         self._cost: float | None = None
+        self._cost_unknown = False
 
     @property
     def seconds(self) -> float:
@@ -81,6 +82,8 @@ class Budget:
             return f"all {limits.tokens} tokens are used"
         if limits.cost is not None and (self._cost or 0.0) >= limits.cost:
             return f"the {limits.cost:g} dollars of this attempt are spent"
+        if limits.cost is not None and self._cost_unknown:
+            return f"what an answer costs is not told, so {limits.cost:g} dollars are no limit"
         if limits.seconds is not None and self.seconds >= limits.seconds:
             return f"the {limits.seconds:g} s of this attempt are over"
         return None
@@ -91,6 +94,8 @@ class Budget:
         self._tokens += tokens
         if cost is not None:
             self._cost = (self._cost or 0.0) + cost
+        elif tokens:
+            self._cost_unknown = True
 
     def pardon_wait(self, seconds: float) -> None:
         """Takes time that passed waiting for the device off the clock."""

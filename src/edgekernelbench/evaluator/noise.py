@@ -40,8 +40,8 @@ _LEAST_TICKS = 20
 @dataclass(frozen=True, slots=True)
 class _Counters:
     """Seconds, but for ``switches``. Of contestants: ran, waited; of the timed processors: busy,
-    stolen; ``own`` is what contestants ran and the parent's thread that measures them: its other ones,
-    at work on other attempts, disturb like anybody else. What is not told is None."""
+    stolen; ``own`` is what contestants ran and the parent's thread that measures them: its other
+    threads, at work on other attempts, disturb like anybody else. What is not told is None."""
 
     at: float
     pids: frozenset[int]

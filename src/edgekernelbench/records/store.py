@@ -105,14 +105,15 @@ def find_records(folder: Path) -> Loaded:
     records: dict[tuple[str, str, str], Record] = {}
     problems: list[str] = []
     for path, part in zip(paths, loaded, strict=True):
-        own = {(record.run, record.id, record.started): record for record in part.records}
-        again = len(own.keys() & records.keys())
+        known = len(records)
+        for record in part.records:
+            records.setdefault((record.run, record.id, record.started), record)
+        again = known + len(part.records) - len(records)
         problems += part.problems
         if again:
             problems.append(f"{path}: {again} attempts are in another folder, too; they count once")
         if missing := _missing(path, part.records):
             problems.append(f"{path}: {missing} attempts of this run have no record")
-        records = own | records
     return Loaded(tuple(records.values()), tuple(problems))
 
 
