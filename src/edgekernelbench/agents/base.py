@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -46,6 +47,7 @@ class Budget:
         self._evaluations = 0
         self._tokens = 0
         self._cost: float | None = None
+        self._cost_unknown = False
 
     @property
     def seconds(self) -> float:
@@ -80,6 +82,8 @@ class Budget:
             return f"all {limits.tokens} tokens are used"
         if limits.cost is not None and (self._cost or 0.0) >= limits.cost:
             return f"the {limits.cost:g} dollars of this attempt are spent"
+        if limits.cost is not None and self._cost_unknown:
+            return f"what an answer costs is not told, so {limits.cost:g} dollars are no limit"
         if limits.seconds is not None and self.seconds >= limits.seconds:
             return f"the {limits.seconds:g} s of this attempt are over"
         return None
@@ -90,6 +94,8 @@ class Budget:
         self._tokens += tokens
         if cost is not None:
             self._cost = (self._cost or 0.0) + cost
+        elif tokens:
+            self._cost_unknown = True
 
     def pardon_wait(self, seconds: float) -> None:
         """Takes time that passed waiting for the device off the clock."""
@@ -101,7 +107,8 @@ class Device:
     """An agent's only way to the hardware: evaluates kernels of one task and counts each one.
 
     The trajectory grows with every evaluation, so that it exists however an attempt ends.
-    ``epoch``: the number of the attempt at its task, from 0 on.
+    ``epoch``: the number of the attempt at its task, from 0 on. ``broken``: something of the
+    harness raised, for which no agent can be blamed.
     """
 
     evaluate_kernel: Callable[[str], Evaluation]
@@ -112,6 +119,20 @@ class Device:
     trajectory: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] = lambda _step: None
     epoch: int = 0
+    broken: bool = False
+
+    @property
+    def led(self) -> bool:
+        """Whether a model has had the word: what happens from then on may be its doing."""
+        return any(step.action == "ask" for step in self.trajectory)
+
+    @contextmanager
+    def _ours(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.broken = True
+            raise
 
     def evaluate(
         self,
@@ -131,7 +152,8 @@ class Device:
         if spent is not None:
             return Refused(f"{spent}; answer with the best kernel so far")
         self.budget.charge(evaluations=1)
-        evaluation = self.evaluate_kernel(kernel)
+        with self._ours():
+            evaluation = self.evaluate_kernel(kernel)
         self.budget.pardon_wait(evaluation.lock_wait_seconds)
         if evaluation.kernel_hash is not None:
             self.keep_kernel(evaluation.kernel_hash, kernel)
@@ -152,11 +174,12 @@ class Device:
         return evaluation
 
     def check(self, kernel: str, layer: Any = None) -> Check:
-        """What is wrong with a kernel without running it; free, and a step of the trajectory."""
+        """What is wrong with a kernel without running it; no evaluation, but time, and a step of
+        the trajectory."""
         assert self.check_kernel is not None, "this device does not check"
-        began = time.monotonic()
-        check = self.check_kernel(kernel)
-        self.budget.pardon_wait(time.monotonic() - began)
+        with self._ours():
+            check = self.check_kernel(kernel)
+        self.budget.pardon_wait(check.lock_wait_seconds)
         step = Step(
             action="check",
             seconds=round(self.budget.seconds, 3),

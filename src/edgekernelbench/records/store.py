@@ -77,6 +77,9 @@ def read_records(path: Path) -> Loaded:
 def find_records(folder: Path) -> Loaded:
     """Reads every ``records.jsonl`` at or below a folder (or one such file).
 
+    An attempt that several of them hold, as copies of a run do, counts once. Attempts that a run's
+    settings name and its records do not are among the problems.
+
     Raises:
         UsageError: when there is none.
     """
@@ -99,10 +102,31 @@ def find_records(folder: Path) -> Loaded:
             f"{folder}: holds no readable record" + (f" ({problems[0]})" if problems else ""),
             "give the --out folder of an `ekb run`",
         )
-    return Loaded(
-        tuple(record for part in loaded for record in part.records),
-        tuple(problem for part in loaded for problem in part.problems),
-    )
+    records: dict[tuple[str, str, str], Record] = {}
+    problems: list[str] = []
+    for path, part in zip(paths, loaded, strict=True):
+        known = len(records)
+        for record in part.records:
+            records.setdefault((record.run, record.id, record.started), record)
+        again = known + len(part.records) - len(records)
+        problems += part.problems
+        if again:
+            problems.append(f"{path}: {again} attempts are in another folder, too; they count once")
+        if missing := _missing(path, part.records):
+            problems.append(f"{path}: {missing} attempts of this run have no record")
+    return Loaded(tuple(records.values()), tuple(problems))
+
+
+def _missing(path: Path, records: Iterable[Record]) -> int:
+    """How many attempts the settings beside a run's records name that have none; 0 where no
+    settings say."""
+    try:
+        settings = json.loads((path.parent / SETTINGS).read_text())
+        workloads, epochs = list(settings["workloads"]), int(settings["epochs"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return 0
+    done = {(record.task.workload, record.epoch) for record in records}
+    return sum((workload, epoch) not in done for workload in workloads for epoch in range(epochs))
 
 
 def _refuse_number(name: str) -> None:

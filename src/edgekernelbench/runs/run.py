@@ -348,6 +348,9 @@ def _attempt(
 def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
     """The agent's answer; an agent that breaks loses its attempt, not the run.
 
+    Whoever could end an attempt without a verdict would not be counted where he fails. So once a
+    model has had the word, what breaks counts against it, unless it was the harness.
+
     Raises:
         UsageError: the disk is full or read-only.
     """
@@ -365,7 +368,9 @@ def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
         if refused is not None:  # a fault of the disk would count as the end of this attempt
             raise refused from error
         message = f"the agent failed: {traceback.format_exc(limit=-6)}"
-        return Answer(None, message, EvaluationStatus.INFRA_ERROR)
+        counts = device.led and not device.broken
+        status = EvaluationStatus.NO_KERNEL if counts else EvaluationStatus.INFRA_ERROR
+        return Answer(None, message, status)
 
 
 def task_facts(workload: Workload, target: Target) -> TaskFacts:
