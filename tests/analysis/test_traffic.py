@@ -85,3 +85,22 @@ def test_a_diagonal_does_not_touch_all_of_a_tensor(line: str):
     function = lowered(WAVES.replace("WAVE", line))
     levels = level_traffic(function, (32 * KIB, 512 * KIB))
     assert levels[1].bytes <= levels[0].bytes <= _executed(function.body)
+
+
+REVISITED = """kernel k(x: f32[64, 1024], z: f32[256]) -> (y: f32[256, 1024]) {
+  compute { y[s: 256, i: 1024] = x[%s, i] + z[s] }
+  schedule for cpu { loops y (s, i by 64, vectorize i) }
+}"""
+
+
+def test_rows_that_a_remainder_picks_are_loaded_once_while_they_stay():
+    out = 256 * 1024 * 4 + 256 * 4
+
+    def rows(index: str, capacity: int) -> float:
+        (level,) = level_traffic(lowered(REVISITED % index), (capacity,))
+        return (level.bytes - out) / 4096
+
+    assert rows("s % 2", 32 * KIB) == 2
+    assert rows("s % 16", 32 * KIB) == 256  # sixteen rows do not stay
+    assert rows("s % 16", 512 * KIB) == 16
+    assert rows("s % 64", 32 * KIB) == 256

@@ -130,6 +130,7 @@ class _Walker:
     variables: set[int] = field(default_factory=set)
     ranges: dict[core.Var, tuple[int, int]] = field(default_factory=dict)
     lets: dict[int, Affine | None] = field(default_factory=dict)
+    used: dict[int, set[int]] = field(default_factory=dict)
     registers: set[str] = field(default_factory=set)
 
     def walk(self, body: nest.Stmt, around: _Around) -> None:
@@ -145,6 +146,7 @@ class _Walker:
                     self.walk(other, around)
             case nest.LetValue(var=var, value=value):
                 self.lets[var.uid] = affine(value, self.variables, self.lets)
+                self.used[var.uid] = self._uses(value)
                 if not value.dtype.is_float:
                     self.ranges[var] = range_of(value, self.ranges)
             case nest.Alloc(tensor=tensor, scope="local"):
@@ -227,14 +229,25 @@ class _Walker:
             return 0.0, 0.0
         if around.lane is None:
             return _ACCESS, 0.0
-        forms = [affine(index, self.variables, self.lets) for index in indices]
-        steps = [None if f is None else dict(f.terms).get(around.lane, 0) for f in forms]
+        steps = [self._step(index, around.lane) for index in indices]
         if not any(step != 0 for step in steps):
             return _ACCESS, 0.0  # the same for all lanes
         together = steps[-1] == 1 and not any(step != 0 for step in steps[:-1])
         if together:
             return _ACCESS * self._vectors(around), 0.0
         return around.extent, around.extent
+
+    def _step(self, index: core.Expr, lane: int) -> int | None:
+        """By how much an index grows from lane to lane; None where it does so by no fixed step."""
+        form = affine(index, self.variables, self.lets)
+        if form is not None:
+            return dict(form.terms).get(lane, 0)
+        return None if lane in self._uses(index) else 0
+
+    def _uses(self, expr: core.Expr) -> set[int]:
+        """The variables that an expression depends on, through lets too."""
+        found = {n.var.uid for n in core.walk(expr) if isinstance(n, core.VarRef)}
+        return found.union(*(self.used[uid] for uid in found if uid in self.used))
 
     def _waits(
         self,

@@ -2,7 +2,8 @@
 
 For a cache of a given size, a loop whose whole footprint fits is loaded once; a loop whose body
 fits, but which does not, keeps what its variable does not select and loads the rest anew in each
-iteration; larger loops multiply. The footprint of a tensor is the hull of all accesses to it, or,
+iteration, unless it comes back to the same few elements (``x[s % 2]``) while they are still there;
+larger loops multiply. The footprint of a tensor is the hull of all accesses to it, or,
 where that is less, the sum of what each of them can reach: a stride, a row that data choose or a
 workspace shared by two stages leaves most of the hull untouched.
 The model knows no associativity, no prefetching and no line size: read it as a lower estimate.
@@ -162,6 +163,17 @@ class _Model:
             if any(loop.var.uid in self._variables_of(index) for index in access.indices)
         }
 
+    def _reloaded(self, loop: nest.For, name: str, times: int, capacity: int) -> float:
+        """Bytes of a tensor that the variable of a loop selects from; the loop's body fits.
+
+        Where all of them are so few iterations' worth that those fit together, each is loaded once.
+        """
+        body = self.footprint(loop.body)
+        distinct = self.footprint(loop)[name]
+        if distinct * sum(body.values()) <= capacity * body[name]:
+            return min(distinct, times * body[name])
+        return times * body[name]
+
     def traffic(self, body: nest.Stmt, capacity: int) -> Footprint:
         """Bytes of each tensor loaded or stored during one run of ``body``."""
         whole = self.footprint(body)
@@ -171,10 +183,11 @@ class _Model:
             case nest.For():
                 inner = self.traffic(body.body, capacity)
                 times = self.extent(body)
-                fits = sum(self.footprint(body.body).values()) <= capacity
+                if sum(self.footprint(body.body).values()) > capacity:
+                    return {name: times * size for name, size in inner.items()}
                 selected = self._selects(body)
                 return {
-                    name: size if fits and name not in selected else times * size
+                    name: self._reloaded(body, name, times, capacity) if name in selected else size
                     for name, size in inner.items()
                 }
             case nest.Seq() | nest.If():

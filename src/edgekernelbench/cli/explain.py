@@ -25,6 +25,7 @@ from edgekernelbench.errors import UsageError
 
 if TYPE_CHECKING:
     from edgekernelbench.analysis.code import DeviceCode
+    from edgekernelbench.evaluator.stages import StageProfile
     from edgekernelbench.runs.interaction import Interaction
 
 
@@ -37,17 +38,29 @@ def explain(
             "--interaction", help="Measure the kernel, and each of its stages alone (--workload)."
         ),
     ] = False,
+    by_nest: Annotated[
+        bool,
+        typer.Option("--profile", help="Measure each nest within the kernel (--workload)."),
+    ] = False,
     workload: Annotated[
-        str | None, typer.Option("--workload", help="Which task it is for, with --interaction.")
+        str | None, typer.Option("--workload", help="Whose inputs the kernel is measured on.")
     ] = None,
     evaluations: Annotated[
         int, typer.Option("--evaluations", min=1, help="Measurements of the tuner for each stage.")
     ] = 8,
     json: JsonOption = False,
 ) -> None:
-    """Show what a kernel becomes on a target, without running it."""
-    if between or workload is not None:
-        _interaction(kernel, target, between, workload, evaluations, json)
+    """Show what a kernel becomes on a target; without --interaction or --profile it is not run."""
+    if between or by_nest or workload is not None:
+        if workload is None or between == by_nest:
+            raise UsageError(
+                "stages are measured on the inputs of a task",
+                "give --workload NAME and one of --profile and --interaction",
+            )
+        if between:
+            _interaction(kernel, target, workload, evaluations, json)
+        else:
+            _profile(kernel, target, workload, json)
         return
     from edgekernelbench.analysis.code import device_code
     from edgekernelbench.analysis.explain import explain as compute
@@ -86,19 +99,12 @@ def explain(
         raise typer.Exit(1)
 
 
-def _interaction(
-    kernel: str, target: str, between: bool, workload: str | None, evaluations: int, json: bool
-) -> None:
+def _interaction(kernel: str, target: str, workload: str, evaluations: int, json: bool) -> None:
     from edgekernelbench.evaluator import Evaluator
     from edgekernelbench.runs.interaction import interaction
     from edgekernelbench.suite.find import find_workload
     from edgekernelbench.targets.registry import find_target
 
-    if workload is None or not between:
-        raise UsageError(
-            "stages are measured on the inputs of a task",
-            "give both --interaction and --workload NAME",
-        )
     text, task = read_kernel(kernel), find_workload(workload)
     with (
         Evaluator(find_target(target)) as evaluator,
@@ -142,6 +148,44 @@ def _print_interaction(result: Interaction) -> None:
         f"sum / whole    {result.gain:.2f}  [{result.spread[0]:.2f} .. {result.spread[1]:.2f}]: "
         f"{result.verdict}",
         markup=False,
+    )
+
+
+def _profile(kernel: str, target: str, workload: str, json: bool) -> None:
+    from edgekernelbench.evaluator import Evaluator, TaskSession
+    from edgekernelbench.evaluator.stages import NoProfile
+    from edgekernelbench.evaluator.task import as_task
+    from edgekernelbench.suite.find import find_workload
+    from edgekernelbench.targets.registry import find_target
+
+    text, task = read_kernel(kernel), find_workload(workload)
+    with (
+        Evaluator(find_target(target)) as evaluator,
+        TaskSession(evaluator, as_task(task), ()) as session,
+    ):
+        result = session.profile(text)
+    if isinstance(result, NoProfile):
+        raise UsageError(f"there is no profile: {result.message}", "`ekb eval` says more")
+    if json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        _print_profile(result, workload)
+
+
+def _print_profile(result: StageProfile, workload: str) -> None:
+    table = Table(title=f"{workload}: time by nest", title_justify="left")
+    for column in ("nest", "time", "share", "computed inside"):
+        table.add_column(column, overflow="fold")
+    for part in result.parts:
+        inside = ", ".join(name for name in part.stages if name != part.label)
+        row = (part.label, microseconds(part.median_us), f"{part.share:.1%}", inside)
+        table.add_row(*map(escape, row))
+    out.print(table)
+    out.print(f"outside of nests    {microseconds(result.call_us)}")
+    out.print(f"plain build         {microseconds(result.whole_us)}")
+    out.print(
+        f"instrumented build  {microseconds(result.timed_us)}, {result.overhead - 1:+.1%} in "
+        f"{result.rounds} rounds; a reading of the clock {1000 * result.clock_us:.0f} ns, taken off"
     )
 
 

@@ -82,8 +82,13 @@ class Builder:
         self._settings = settings
         self._cache = cache
 
-    def kernel(self, text: str, interface: Interface | None, folder: Path) -> BuiltKernel:
+    def kernel(
+        self, text: str, interface: Interface | None, folder: Path, compiler: str | None = None
+    ) -> BuiltKernel:
         """Builds a candidate into an existing empty folder.
+
+        Args:
+            compiler: another one than the machinery's.
 
         Raises:
             ChildLost: when the compile child gives no usable answer.
@@ -92,7 +97,7 @@ class Builder:
             text=text[:_MAX_TEXT],
             interface=interface,
             target=self._target,
-            compiler=self._machinery.compiler,
+            compiler=compiler or self._machinery.compiler,
         )
         entry, payload = self._machinery.build_kernel, job.model_dump(mode="json")
         reply = self._ask(entry, payload, folder, self._settings.compile_s, KernelReply)
@@ -223,7 +228,7 @@ def read_manifest(folder: Path) -> Manifest:
         OSError, ValueError: it is missing, too large, out of form, or names a library that is
             not a plain file beside it.
     """
-    manifest = Manifest.model_validate_json(_plain_file(folder / "manifest.json"))
+    manifest = Manifest.model_validate_json(plain_file(folder / "manifest.json"))
     library = folder / manifest.library
     plain = Path(manifest.library).name == manifest.library
     if not plain or not stat.S_ISREG(library.lstat().st_mode):
@@ -231,7 +236,7 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def _plain_file(file: Path) -> bytes:
+def plain_file(file: Path) -> bytes:
     """What a file holds. The child that wrote it may have put something else in its place: a link
     to a file of ours, or a pipe that would hold the reader up for ever.
 

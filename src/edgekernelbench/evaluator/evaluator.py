@@ -9,6 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from edgekernelbench.baselines.base import Port
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.building import Builder
 from edgekernelbench.evaluator.canary import Canary
@@ -166,21 +167,30 @@ class Evaluator:
         return f"held against the peaks of {self._peaks.target}: {self._peaks.method}{when}"
 
     def kernel_contestant(
-        self, name: str, folder: Path, task: EvalTask, unlimited_time: bool = False
+        self,
+        name: str,
+        folder: Path,
+        task: EvalTask,
+        unlimited_time: bool = False,
+        more: tuple[Port, ...] = (),
     ) -> Contestant:
-        """A contestant for a compiled kernel in ``folder``, limited like any candidate."""
+        """A contestant for a compiled kernel in ``folder``, limited like any candidate.
+
+        Args:
+            more: arrays that it has beside the task's.
+        """
         program = self.kernel_program(folder)
         device = self.target.device
         if device is not None:
             memory = self.target.memory_bytes + _SLACK_BYTES
-            return self.contestant(name, program, task, _device_limits(device, memory))
+            return self.contestant(name, program, task, _device_limits(device, memory), more)
         seconds = self.settings.total_run_s * self.target.threads + 30
         limits = Limits(
             memory_bytes=self.target.memory_bytes + _SLACK_BYTES,
             cpu_seconds=None if unlimited_time else int(seconds),
             file_bytes=_LOG_BYTES,
         )
-        return self.contestant(name, program, task, limits)
+        return self.contestant(name, program, task, limits, more)
 
     def kernel_program(self, folder: Path) -> Program:
         """How to run what the compiler left in ``folder``."""
@@ -197,7 +207,12 @@ class Evaluator:
         return self.settings.run_s if on_host else self.settings.compile_s
 
     def contestant(
-        self, name: str, program: Program, task: EvalTask, limits: Limits | None = None
+        self,
+        name: str,
+        program: Program,
+        task: EvalTask,
+        limits: Limits | None = None,
+        more: tuple[Port, ...] = (),
     ) -> Contestant:
         """A contestant for any program; without limits of memory and time unless given."""
         server = self._servers[program.plug.server]
@@ -205,7 +220,8 @@ class Evaluator:
             device = program.plug.device
             host = Limits(file_bytes=_LOG_BYTES, lenient=True)
             limits = host if device is None else _device_limits(device)
-        return Contestant(name, program, server, ports(task), limits, self.settings.run_s)
+        every = ports(task) + more
+        return Contestant(name, program, server, every, limits, self.settings.run_s)
 
     # ------------------------------------------------------------ life
     def close(self) -> None:

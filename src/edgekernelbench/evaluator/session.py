@@ -15,6 +15,7 @@ from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.rivals import Rivals
 from edgekernelbench.evaluator.room import require_room
+from edgekernelbench.evaluator.stages import NoProfile, StageProfile, profile
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.task import EvalTask, Pool
 
@@ -67,6 +68,19 @@ class TaskSession:
         if found.status is not None:
             self._require_room()
         return found
+
+    def profile(self, kernel_text: str) -> StageProfile | NoProfile:
+        """Times a kernel's nests, see `stages`. Whatever the text does, this returns.
+
+        Raises:
+            UsageError: the disk is full; see `require_room`.
+        """
+        asked = time.perf_counter()
+        with self.evaluator.device_lock():
+            waited = time.perf_counter() - asked
+            require_room(self.evaluator.cache_dir)
+            found = profile(self, kernel_text)
+        return found.model_copy(update={"lock_wait_seconds": round(waited, 6)})
 
     def _require_room(self) -> None:
         """After a bad verdict the kernel's own files are gone: what is missing now was not its."""

@@ -95,6 +95,26 @@ class Region(Seq):
     ahead: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Part(Seq):
+    """A nest of its own in a CPU's function: nothing of it runs before the part in front of it is
+    done.
+
+    Attributes:
+        stages: that it computes. The loops are those of the first one, and the others are computed
+            inside of them; in a ``seq`` or ``each`` loop they stand in the order of the program.
+        loop: the variable of that loop; empty where the nest is that of a stage.
+    """
+
+    stages: tuple[str, ...] = ()
+    loop: str = ""
+
+    @property
+    def label(self) -> str:
+        """What it is called in reports."""
+        return f"loop {self.loop}" if self.loop else self.stages[0]
+
+
 Mode = Literal["host", "block", "blocks", "threads", "serial"]
 """How a ``seq`` or ``each`` loop runs on a GPU.
 
@@ -249,6 +269,18 @@ class Mma:
         return 2 * 16 * 8 * (32 // self.kinds[0].bytes) / 32
 
 
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """``tensor[place] = now``: nanoseconds of the host's steady clock.
+
+    Attributes:
+        tensor: of s64, with one dimension.
+    """
+
+    tensor: Tensor
+    place: int
+
+
 Stmt = (
     For
     | Store
@@ -263,6 +295,7 @@ Stmt = (
     | Matrices
     | Packed
     | Mma
+    | Stamp
 )
 
 
@@ -315,6 +348,16 @@ def statements(body: Stmt) -> Iterator[Stmt]:
                 stack.extend(s for s in (top.other, top.then) if s is not None)
             case _:
                 pass
+
+
+def parts(body: Stmt) -> tuple[Part, ...]:
+    """The parts of a CPU's function, in the order in which they run."""
+    match body:
+        case Part():
+            return (body,)
+        case Seq(body=inner):
+            return tuple(part for one in inner for part in parts(one))
+    return ()
 
 
 def expressions(statement: Stmt) -> tuple[Expr, ...]:

@@ -100,6 +100,8 @@ class _Lines:
                 return f"{scope} {tensor.name}: {tensor.dtype.value}[{shape}]"
             case nest.Barrier():
                 return "barrier"
+            case nest.Stamp(tensor=tensor, place=place):
+                return f"{tensor.name}[{place}] = now"
             case _:
                 raise AssertionError(f"{type(statement).__name__} has lines of its own")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 from tvm import ir, tirx
 
@@ -89,6 +90,8 @@ class FunctionEmitter:
                 place.out.append(self._atomic(statement, place))
             case nest.Matrices() | nest.Packed() | nest.Mma():
                 place.out.append(self._fragments(statement, place))
+            case nest.Stamp():
+                place.out.extend(self._stamp(statement))
             case nest.Alloc(tensor=tensor, scope=scope):
                 place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
 
@@ -169,6 +172,20 @@ class FunctionEmitter:
         how = [tirx.IntImm("int32", value) for value in (0, 3, 1)]
         call = tirx.call_llvm_intrin("void", "llvm.prefetch", address, *how)
         place.out.append(tirx.Evaluate(call))
+
+    def _stamp(self, stamp: nest.Stamp) -> list[tirx.Stmt]:
+        """``clock_gettime`` of the C library, whose structure is two words on 64-bit systems."""
+        now = tirx.decl_buffer((2,), "int64", "now", scope="local")
+        zero, one = (tirx.IntImm("int32", n) for n in (0, 1))
+        address = tirx.call_intrin("handle", "tirx.address_of", tirx.BufferLoad(now, [zero]))
+        clock = tirx.IntImm("int32", time.CLOCK_MONOTONIC)
+        asked = tirx.call_extern("int32", "clock_gettime", clock, address)
+        seconds, rest = tirx.BufferLoad(now, [zero]), tirx.BufferLoad(now, [one])
+        total = tirx.Add(tirx.Mul(seconds, tirx.IntImm("int64", 10**9)), rest)
+        into = self._scope.buffers[stamp.tensor.name]
+        place = tirx.IntImm("int32", stamp.place)
+        stored = tirx.BufferStore(into, total, [place])
+        return [tirx.AllocBuffer(now), tirx.Evaluate(asked), stored]
 
     def _store(self, store: nest.Store, place: Place) -> None:
         emitter = ExpressionEmitter(self._scope, place, self._fences.covers_store(store))

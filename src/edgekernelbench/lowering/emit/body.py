@@ -13,7 +13,7 @@ from edgekernelbench.lowering.emit.stage import Emitter
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.emit.waves import WaveEmitter
 from edgekernelbench.lowering.expr.linear import int_const
-from edgekernelbench.lowering.nest import Alloc, LetValue, LoopKind, Stmt
+from edgekernelbench.lowering.nest import Alloc, LetValue, LoopKind, Part, Stmt
 from edgekernelbench.lowering.plan import Wave
 
 
@@ -29,7 +29,7 @@ class BodyEmitter:
     def run(self, nodes: tuple[Node, ...]) -> Stmt:
         """The body of the function, workspace included."""
         out = self._allocate(None)
-        body = self.nodes(nodes)
+        body = self.parts(nodes)
         return seq([*out, *allocations(self.ctx.frames[0]), *body])
 
     def _allocate(self, owner: Var | None) -> list[Stmt]:
@@ -47,6 +47,22 @@ class BodyEmitter:
                 if plan.slot is not None:
                     shared[plan.slot] = buffer
             self.ctx.storages[name] = Storage(buffer, plan.formals, plan.index)
+        return out
+
+    def parts(self, nodes: tuple[Node, ...]) -> list[Stmt]:
+        """The nests of the function, each with the stages that it computes."""
+        out: list[Stmt] = []
+        for node in body_order(nodes, self.tree):
+            if isinstance(node, Stage):
+                body = self.stages.root(node.name)
+                inside = (name for name in self.tree.members(node.name) if name != node.name)
+                stages, loop = (node.name, *inside), ""
+            else:
+                body = self._loop(node)
+                stages = tuple(stage.name for _, stage in core.stages((node,)))
+                loop = node.var.name
+            if body:
+                out.append(Part(tuple(body), stages, loop))
         return out
 
     def nodes(self, nodes: tuple[Node, ...]) -> list[Stmt]:

@@ -23,6 +23,10 @@ from edgekernelbench.lowering.plan import extents_of
 class DeviceBody(BodyEmitter):
     """Emits the nodes of a program."""
 
+    def parts(self, nodes: tuple[Node, ...]) -> list[Stmt]:
+        """What is a nest on a CPU is any number of kernels here."""
+        return self.nodes(nodes)
+
     def nodes(self, nodes: tuple[Node, ...]) -> list[Stmt]:
         out: list[Stmt] = []
         for node in body_order(nodes, self.tree):
