@@ -21,6 +21,7 @@ from edgekernelbench.cli import (
     evaluate,
     explain,
     portability,
+    report,
     run,
     score,
     suite,
@@ -47,6 +48,7 @@ app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("portability")(portability.portability)
+app.command("report")(report.report)
 app.command("run")(run.run)
 app.command("score")(score.score)
 app.command("trajectory")(trajectory.trajectory)

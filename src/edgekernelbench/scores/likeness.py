@@ -43,6 +43,15 @@ def _refuse_several(name: str, values: Sequence[str]) -> None:
         )
 
 
+def by_kind(records: Sequence[Record]) -> list[list[Record]]:
+    """Records apart by what `refuse_mixtures` refuses to mix, in the order of their first."""
+    kinds: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        key = tuple(str(of(record)) for of in _OF_ONE_RUN.values())
+        kinds.setdefault(key, []).append(record)
+    return list(kinds.values())
+
+
 def refuse_unlike(a: Sequence[Record], b: Sequence[Record]) -> None:
     """Refuses two runs whose verdicts or times do not mean the same.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgekernelbench.scores.attempts import Success, Tasks, has_baseline, is_correct, speedups
 from edgekernelbench.scores.statistics import LEAST_FOR_BOOTSTRAP, mean_interval, pass_at_k, wilson
@@ -24,17 +25,23 @@ def share(tasks: Tasks, k: int, success: Success) -> dict[str, Any]:
     it; not where it says nothing: too few tasks, or no difference between any.
     """
     shares = np.array([pass_at_k(len(a), sum(map(success, a)), k) for a in tasks.values()])
+    count = sum(any(map(success, a)) for a in tasks.values())
+    return _cell(shares, count, any(len(attempts) > 1 for attempts in tasks.values()))
+
+
+def _cell(shares: NDArray[np.float64], count: int, several: bool) -> dict[str, Any]:
+    """Args: ``shares``: one a task; ``several``: some task has more than one attempt."""
     n = shares.size
     value = float(shares.mean()) if n else None
     interval, method = wilson(value or 0.0, n), WILSON
     beside: dict[str, Any] = {}
-    if any(len(attempts) > 1 for attempts in tasks.values()):
+    if several:
         beside["wilson"] = interval
         if n >= LEAST_FOR_BOOTSTRAP and np.ptp(shares) > 0:
             interval, method = mean_interval(shares), BOOTSTRAP
     return {
         "value": value,
-        "count": sum(any(map(success, a)) for a in tasks.values()),
+        "count": count,
         "n": n,
         "low": interval[0],
         "high": interval[1],
@@ -64,6 +71,21 @@ def fast_at(
     return {
         name: {f"{p:.1f}": _fast(tasks, name, p, admits) for p in THRESHOLDS} for name in baselines
     }
+
+
+def fast_curve(tasks: Tasks, baseline: str, ps: Sequence[float]) -> list[dict[str, Any]]:
+    """Fast@p over a baseline at any ``ps``, each as in `fast_at` but for the medians."""
+    able = [a for a in tasks.values() if has_baseline(a, baseline)]
+    lows = [np.array([speedups(r).get(baseline, (0.0, 0.0))[1] for r in a]) for a in able]
+    several = any(low.size > 1 for low in lows)
+    return [
+        _cell(
+            np.array([(low >= p).mean() for low in lows]),
+            sum(bool((low >= p).any()) for low in lows),
+            several,
+        )
+        for p in ps
+    ]
 
 
 def _fast(tasks: Tasks, baseline: str, p: float, admits: Success | None) -> dict[str, Any]:
