@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
 from edgekernelbench.records.schema import Record
 from edgekernelbench.report.tasks import TaskRow
 from edgekernelbench.scores.attempts import is_correct
@@ -100,7 +100,8 @@ class Failure:
 
 
 def failures(rows: Iterable[TaskRow]) -> tuple[Failure, ...]:
-    """Every status but ``correct`` that occurs, commonest first, with its causes."""
+    """Every status but ``correct`` that occurs, commonest first, those that say nothing of the
+    kernel last; with its causes."""
     found: dict[EvaluationStatus, list[tuple[TaskRow, Record]]] = defaultdict(list)
     for row in rows:
         for record in row.attempts:
@@ -110,7 +111,9 @@ def failures(rows: Iterable[TaskRow]) -> tuple[Failure, ...]:
         Failure(status, len(each), len({row.task for row, _ in each}), _causes(each))
         for status, each in found.items()
     ]
-    return tuple(sorted(out, key=lambda failure: (-failure.attempts, failure.status.value)))
+    return tuple(
+        sorted(out, key=lambda f: (f.status in OUTSIDE_DENOMINATOR, -f.attempts, f.status.value))
+    )
 
 
 def _causes(found: Sequence[tuple[TaskRow, Record]]) -> tuple[Cause, ...]:

@@ -67,4 +67,4 @@ def amount(value: float, name: str) -> str:
 
 def plain(name: str) -> str:
     """A stored name in words: ``wrong_result`` becomes ``wrong result``."""
-    return name.replace("_", " ")
+    return name.replace("_", " ").removesuffix(" ir") + (" IR" if name.endswith("_ir") else "")

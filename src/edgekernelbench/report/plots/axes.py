@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 720, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 16, 16, 62
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 10, 44, 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +116,17 @@ class Frame:
         out = []
         for tick in self.x.ticks:
             at = self.px(tick)
+            anchor = "end" if at > right - 20 else "middle"
             out.append(_line("grid", at, _TOP, at, bottom))
-            out.append(_text("tick", at, bottom + 20, "middle", self.x_text(tick)))
+            out.append(_text("tick", at, bottom + 24, anchor, self.x_text(tick)))
         for tick in self.y.ticks:
             at = self.py(tick)
             out.append(_line("grid", _LEFT, at, right, at))
             out.append(_text("tick", _LEFT - 8, at + 4, "end", self.y_text(tick)))
         out.append(_line("axis", _LEFT, bottom, right, bottom))
         middle = (_LEFT + right) / 2
-        out.append(_text("label", middle, HEIGHT - 10, "middle", self.x_label))
-        turned = f"rotate(-90 16 {(_TOP + bottom) / 2})"
-        out.append(
-            Markup(
-                '<text class="label" x="16" y="{y}" text-anchor="middle" '
-                'transform="{turned}">{words}</text>'
-            ).format(y=(_TOP + bottom) / 2, turned=turned, words=self.y_label)
-        )
+        out.append(_text("label", middle, HEIGHT - 8, "middle", self.x_label))
+        out.append(_text("label", 0, 22, "start", self.y_label))
         return out
 
 

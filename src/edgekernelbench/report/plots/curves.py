@@ -32,7 +32,7 @@ def fast_plot(curves: Mapping[str, Curve], title: str, banded: str | None) -> Ma
     """Lines in the order given, styled ``s0``, ``s1``, ...; the one named has its interval."""
     frame = Frame(
         title, Scale(_LOW, _HIGH, True, (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)), percent_scale(),
-        "p: at least so many times as fast as the baseline", "share of tasks",
+        "p, times as fast as the baseline", "Share of tasks",
         lambda value: f"{value:g}x", lambda value: f"{100 * value:.0f} %",
     )  # fmt: skip
     frame.line([(1.0, 0.0), (1.0, 1.0)], "rule")

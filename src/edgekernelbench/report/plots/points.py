@@ -48,14 +48,14 @@ def gap_plot(rows: Iterable[TaskRow], link: Link) -> Markup | None:
         f"speed-up over it: {slow} lie where a kernel is correct but does not count as fast.",
         log_scale(us for _, us, _ in points),
         log_scale([*(s for _, _, s in points), 0.8, 1.25]),
-        "time of the best baseline", "speed-up over it", short_time, lambda v: f"{v:g}x",
+        "time of the best baseline", "Speed-up over the best baseline", short_time, lambda v: f"{v:g}x",
     )  # fmt: skip
     frame.line([(frame.x.low, 1.0), (frame.x.high, 1.0)], "rule")
-    frame.text(frame.x.high, 1.0, "faster than every baseline ↑", anchor="end", dx=-4, dy=-8)
-    frame.text(frame.x.high, 1.0, "correct, but slower ↓", anchor="end", dx=-4, dy=18)
     for row, us, speedup in points:
         words = f"{row.task}: {times(speedup)} of {row.rival} ({short_time(us)})"
         _point(frame, us, speedup, row, link(row), words)
+    frame.text(frame.x.high, 1.0, "faster than every baseline ↑", anchor="end", dx=-4, dy=-8)
+    frame.text(frame.x.high, 1.0, "correct, but slower ↓", anchor="end", dx=-4, dy=18)
     return frame.svg()
 
 
@@ -72,7 +72,7 @@ def roofline_plot(
     told = f"peaks {roofs.source}" if roofs else "the target's peaks are not known"
     frame = Frame(
         f"Operations a second by operations a byte of {len(points)} correct kernels; {told}.",
-        x, y, "operations per byte of inputs and outputs", "operations per second",
+        x, y, "operations per byte of inputs and outputs", "Operations per second",
         lambda v: f"{v:g}", lambda v: prefixed(v, ""),
     )  # fmt: skip
     if roofs is not None:

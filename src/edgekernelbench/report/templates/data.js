@@ -45,7 +45,7 @@ function fill(made, attributes, children) {
   made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
 }
 
-const plain = (name) => String(name).replaceAll("_", " ");
+const plain = (name) => String(name).replaceAll("_", " ").replace(/ ir$/, " IR");
 
 function significant(value, digits = 3) {
   const rounded = Number(value).toPrecision(digits);

@@ -76,7 +76,7 @@ class TaskPage {
       el("td", { class: "n" }, times(one.speedup), one.speedup === undefined ? null : el("span", { class: "iv" }, `${times(one.speedup_low)}–${times(one.speedup_high)}`)),
       el("td", { class: "words" }, one.status === "measured" ? textOf(this.details, one.route) : `${plain(one.status)}: ${textOf(this.details, one.message)}`)));
     return el("section", {}, el("h2", {}, evaluation.quarantined ? "Times, in quarantine" : "Times"),
-      el("div", { class: "scroll" }, el("table", {},
+      el("div", { class: "scroll" }, el("table", { class: "stack" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, ""), el("th", { scope: "col", class: "n" }, "median"), el("th", { scope: "col", class: "n" }, "speed-up over it"), el("th", { scope: "col" }, "how"))),
         el("tbody", {}, el("tr", {}, el("th", { scope: "row" }, "this kernel"), el("td", { class: "n" }, shortTime(own.median_us), range(own, "")), el("td", {}), el("td", {}, `${own.threads} threads, ${own.cache_state} caches`)), rows))),
       strips(own, evaluation.baselines || {}),
