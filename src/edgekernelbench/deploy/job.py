@@ -18,6 +18,10 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.compilers.budget import Item
 from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.static import Interface
+from edgekernelbench.ir.core import Program
+from edgekernelbench.ir.diagnostics import Diagnostic
+from edgekernelbench.ir.surface import Kernel
+from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 
 OBJECT, CONSTANTS = "kernel.o", "constants.bin"
@@ -79,51 +83,61 @@ def build(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
 
 
 def _build(job: Job, folder: Path) -> Reply:
-    from edgekernelbench.compilers.budget import bill_of, over
-    from edgekernelbench.compilers.tvm.compiler import MANIFEST, make_manifest, write_object
-    from edgekernelbench.evaluator.buildchild import refusal
     from edgekernelbench.evaluator.static import HEADER_TENSOR, check_text, lacking_dtypes
-    from edgekernelbench.ir.diagnostics import Diagnostic
-    from edgekernelbench.lowering.lower import lower
-
-    def refused(outcome: Outcome, found: tuple[Diagnostic, ...], message: str = "") -> Reply:
-        dicts = tuple(d.as_dict(job.text) for d in found)
-        return Reply(outcome=outcome, message=message, diagnostics=dicts)
 
     checked = check_text(job.text, job.interface)
     kernel, program, found = checked.kernel, checked.program, checked.diagnostics
     if not checked.ok or kernel is None or program is None:
         errors = [d for d in found if d.severity == "error"]
         misfit = all(d.rule is HEADER_TENSOR for d in errors)
-        return refused("wrong_shape_or_dtype" if misfit else "invalid_ir", found)
+        return _refused(job, "wrong_shape_or_dtype" if misfit else "invalid_ir", found)
     if lacking := lacking_dtypes(program, job.target):
-        return refused("unsupported", found, lacking)
+        return _refused(job, "unsupported", found, lacking)
+    return _compile(job, kernel, program, folder, found)
+
+
+def _compile(
+    job: Job, kernel: Kernel, program: Program, folder: Path, found: tuple[Diagnostic, ...]
+) -> Reply:
+    from edgekernelbench.compilers.budget import bill_of, over
+    from edgekernelbench.compilers.tvm.compiler import MANIFEST, make_manifest, write_object
+    from edgekernelbench.evaluator.buildchild import refusal
+    from edgekernelbench.lowering.lower import lower
+
     lowered = lower(kernel, program, job.target)
     found += lowered.diagnostics
-    if lowered.module is None:
-        return refused(refusal(lowered.diagnostics), found)
-    failure = write_object(lowered.module, job.target, folder / OBJECT, job.symbol)
+    module = lowered.module
+    if module is None:
+        return _refused(job, refusal(lowered.diagnostics), found)
+    failure = write_object(module, job.target, folder / OBJECT, job.symbol)
     if failure is not None:
-        return refused(refusal((failure,)), (*found, failure))
-    manifest = make_manifest(lowered.module, program, job.target, folder / OBJECT, 0.0)
+        return _refused(job, refusal((failure,)), (*found, failure))
+    manifest = make_manifest(module, program, job.target, folder / OBJECT, 0.0)
     (folder / MANIFEST).write_text(manifest.model_dump_json())
     budget = bill_of(manifest, job.target)
     if said := over(budget):
-        return refused("over_budget", found, said)
-    prepared = _prepare(lowered.module, program, job.host, folder)
-    plain = replace(kernel, schedules=(), memories=())
-    _run(plain, program, job, folder)
+        return _refused(job, "over_budget", found, said)
+    prepared = _prepare(module, program, job.host, folder)
+    _run(replace(kernel, schedules=(), memories=()), program, job, folder)
     dicts = tuple(d.as_dict(job.text) for d in found)
     return Reply(outcome="built", diagnostics=dicts, prepared=prepared, budget=budget, llvm=_llvm())
+
+
+def _refused(job: Job, outcome: Outcome, found: tuple[Diagnostic, ...], message: str = "") -> Reply:
+    dicts = tuple(d.as_dict(job.text) for d in found)
+    return Reply(outcome=outcome, message=message, diagnostics=dicts)
 
 
 def _llvm() -> int:
     from tvm.target import codegen
 
-    return int(codegen.llvm_version_major())
+    major = codegen.llvm_version_major()
+    if major is None:
+        raise RuntimeError("TVM was built without LLVM")
+    return int(major)
 
 
-def _prepare(module: Any, program: Any, host: Target, folder: Path) -> tuple[Prepared, ...]:
+def _prepare(module: Module, program: Program, host: Target, folder: Path) -> tuple[Prepared, ...]:
     from edgekernelbench.compilers.tvm.compiler import pack_constants
 
     packing = folder / "packing"
@@ -138,12 +152,12 @@ def _prepare(module: Any, program: Any, host: Target, folder: Path) -> tuple[Pre
     return tuple(found)
 
 
-def _load(program: Any, folder: Path, number: int, const: bool) -> dict[str, np.ndarray]:
+def _load(program: Program, folder: Path, number: int, const: bool) -> dict[str, np.ndarray]:
     names = [tensor.name for tensor in program.inputs if tensor.const == const]
     return {n: np.load(folder / case_file(number, n), allow_pickle=False) for n in names}
 
 
-def _run(kernel: Any, program: Any, job: Job, folder: Path) -> None:
+def _run(kernel: Kernel, program: Program, job: Job, folder: Path) -> None:
     """The compute layer by itself, on this machine: whether it is right is decided elsewhere."""
     from edgekernelbench.compilers.tvm.compiler import CompilerFailure, TvmCompiler
     from edgekernelbench.compilers.tvm.execute import LoadedKernel, aligned_copy, aligned_empty

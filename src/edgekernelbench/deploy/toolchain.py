@@ -35,11 +35,16 @@ def find_compiler(architecture: Architecture) -> CCompiler | None:
     return None
 
 
+class LinkFailure(RuntimeError):
+    """Machine code, wrapper and run time do not make a program: a bug of ours."""
+
+
 def prebuild(compiler: CCompiler, folder: Path, kernel: str, constants: bool) -> None:
     """Builds ``prebuilt/libKERNEL.a`` and the static program ``prebuilt/selftest`` of a bundle.
 
     Raises:
-        UsageError: the compiler refuses.
+        UsageError: there is no static C library, so there is nothing that every device could run.
+        LinkFailure: the parts do not fit together.
     """
     made = folder / "prebuilt"
     made.mkdir()
@@ -53,8 +58,15 @@ def prebuild(compiler: CCompiler, folder: Path, kernel: str, constants: bool) ->
     library = f"prebuilt/lib{kernel}.a"
     _run((compiler.archiver, "rcsD", library, *objects, f"lib/{kernel}.o"), folder)
     tests = ("src/selftest.c", "src/golden.c")
-    rest = (library, "-static", "-lm", "-pthread", "-Wl,--build-id=none", "-s")
-    _run((*c, *tests, *rest, "-o", "prebuilt/selftest"), folder)
+    rest = (library, "-lm", "-pthread", "-Wl,--build-id=none", "-s", "-o", "prebuilt/selftest")
+    try:
+        _run((*c, *tests, "-static", *rest), folder)
+    except UsageError as error:
+        try:
+            _run((*c, *tests, *rest), folder)
+        except UsageError as other:
+            raise LinkFailure(other.message) from other
+        raise UsageError("there is no static C library", error.message) from error
     for name in objects:
         (folder / name).unlink()
 
@@ -69,8 +81,8 @@ def _run(command: tuple[str, ...], folder: Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"{command[0]}: {error}", "see that it works") from error
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UsageError(f"{shlex.join(command)}: {last}", "see that this compiler works")
+        said = done.stderr.strip()[-1000:] or "no message"
+        raise UsageError(f"{shlex.join(command)}: {said}", "see that this compiler works")
     return done.stdout
 
 

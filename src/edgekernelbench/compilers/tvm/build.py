@@ -109,6 +109,8 @@ def generate(module: ir.IRModule, target: Any) -> Any:
 def _linkers(triple: str | None) -> tuple[tuple[str, ...], ...]:
     """Commands that link shared libraries, the fastest first: a bare ``ld`` takes 3 ms, the C
     compiler's driver ten times as long."""
+    if triple is not None:
+        triple = triple.replace("-unknown-", "-")  # GNU's tools are called without it
     prefix = "" if triple is None else f"{triple}-"
     names = ("ld", "cc", "gcc", "clang") if triple is None else ("ld", "gcc")
     found = tuple((path, "-shared") for name in names if (path := which(prefix + name)))

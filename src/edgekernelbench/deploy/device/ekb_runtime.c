@@ -31,6 +31,50 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int
   }
 }
 
+/* ---------------------------------------------------------------- halves */
+/* The compiler brings routines of its own that convert f16, weak ones, which take and give the bits
+ * in integer registers. Its code for RISC-V calls them with halves in floating-point registers, the
+ * bits above all ones, as the platform has it: these are for that. EKB_HALVES is for tests. */
+#if (defined(__riscv_float_abi_double) && !defined(__riscv_zfh)) || defined(EKB_HALVES)
+static uint32_t bits_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+static float of_bits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+float __extendhfsf2(float boxed);
+float __extendhfsf2(float boxed) {
+  uint32_t half = bits_of(boxed) & 0xFFFF, sign = half >> 15 << 31;
+  uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
+  if (exponent == 31) return of_bits(sign | 0x7F800000 | fraction << 13);
+  if (exponent) return of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+  float size = (float)fraction * 0x1p-24f; /* zero or subnormal, exactly */
+  return of_bits(sign | bits_of(size));
+}
+
+float __truncsfhf2(float value);
+float __truncsfhf2(float value) {
+  uint32_t bits = bits_of(value), sign = bits >> 31 << 15, size = bits & 0x7FFFFFFF, half;
+  if (size > 0x7F800000) {
+    half = 0x7E00 | (size >> 13 & 0x1FF); /* NaN, quiet */
+  } else if (size >= 0x477FF000) {
+    half = 0x7C00; /* what rounds to 65536 and all above */
+  } else if (size >= 0x38800000) {
+    half = (size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13; /* nearest, ties to even */
+  } else {
+    float shifted = of_bits(size) + 0.5f; /* an addition rounds at the place of 2**-24 */
+    half = bits_of(shifted) - 0x3F000000;
+  }
+  return of_bits(0xFFFF0000 | sign | half);
+}
+#endif
+
 /* ---------------------------------------------------------------- memory */
 /* Workspace comes in a few sizes, again and again: blocks that were given back are kept, for fresh
  * pages cost more than many a kernel. */
