@@ -188,7 +188,8 @@ def _diagnostic() -> dict[str, object]:
         "notes": [],
         "line": 3,
         "column": 5,
-        "rendered": "error[E301]: X[i + 1] may read beyond X\n 3 | Y[i] = X[i + 1]\n   |        ^^^^^^^^",
+        "rendered": "error[E301]: X[i + 1] may read beyond X\n"
+        " 3 | Y[i] = X[i + 1]\n   |        ^^^^^^^^",
     }
 
 

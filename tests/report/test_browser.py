@@ -63,6 +63,7 @@ def test_filters_narrow_the_table_and_can_be_cleared(browser: Any, page: Path) -
 
 def test_columns_sort_both_ways(browser: Any, page: Path) -> None:
     with opened(browser, page) as tab:
+
         def speedups() -> list[float]:
             cells = tab.locator("#task-table tbody tr td:nth-last-child(2)").all_inner_texts()
             return [float(cell[:-1]) for cell in cells if cell != "–"]

@@ -16,6 +16,7 @@ from edgekernelbench.cli import (
     baseline,
     check,
     compare,
+    deploy,
     devices,
     doctor,
     evaluate,
@@ -44,6 +45,7 @@ app.command("audit")(audit.audit)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("compare-agents")(agents.compare_agents)
+app.command("deploy")(deploy.deploy)
 app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)

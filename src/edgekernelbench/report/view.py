@@ -42,7 +42,7 @@ class Roofline:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An entry's page. ``score`` is what `ekb score --json` prints; ``places``: of tasks in rows."""
+    """An entry's page. ``score``: what `ekb score --json` prints; ``places``: of tasks in rows."""
 
     number: int
     entry: Entry

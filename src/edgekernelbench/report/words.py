@@ -9,7 +9,9 @@ def times(value: float | None) -> str:
     """A ratio: ``1.07x``, ``0.054x``, ``123x``."""
     if value is None:
         return "–"
-    return f"{value:.0f}x" if value >= 99.5 else f"{value:.2f}x" if value >= 0.1 else f"{value:.2g}x"
+    return (
+        f"{value:.0f}x" if value >= 99.5 else f"{value:.2f}x" if value >= 0.1 else f"{value:.2g}x"
+    )
 
 
 def short_time(us: float | None) -> str:

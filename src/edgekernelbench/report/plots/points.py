@@ -48,8 +48,11 @@ def gap_plot(rows: Iterable[TaskRow], link: Link) -> Markup | None:
         f"speed-up over it: {slow} lie where a kernel is correct but does not count as fast.",
         log_scale(us for _, us, _ in points),
         log_scale([*(s for _, _, s in points), 0.8, 1.25]),
-        "time of the best baseline", "Speed-up over the best baseline", short_time, lambda v: f"{v:g}x",
-    )  # fmt: skip
+        "time of the best baseline",
+        "Speed-up over the best baseline",
+        short_time,
+        lambda v: f"{v:g}x",
+    )
     frame.line([(frame.x.low, 1.0), (frame.x.high, 1.0)], "rule")
     for row, us, speedup in points:
         words = f"{row.task}: {times(speedup)} of {row.rival} ({short_time(us)})"
