@@ -72,7 +72,7 @@ def ready_model(name: str, base_url: str | None, config: GenerateConfig) -> Any:
     try:
         model = get_model(name, base_url=base_url, config=config)
     except PrerequisiteError as error:
-        key = re.search(r"\b[A-Z0-9_]+_API_KEY\b", error.message)
+        key = re.search(r"\b[A-Z0-9_]+_API_KEY\b", str(error.message))
         remedy = _REMEDY if key is None else f"export {key[0]}=...; a local server takes any text"
         raise UsageError(f"model {name!r}: {one_line(error.message)}", remedy) from error
     except Exception as error:  # an unknown provider is a ValueError, a bad argument anything

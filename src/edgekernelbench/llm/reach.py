@@ -92,9 +92,7 @@ def _refuse_unknown(name: str, endpoint: Endpoint) -> None:
         names = _names(endpoint)
         raise UsageError(
             f"model {name!r}: {endpoint.url} knows no {endpoint.model!r}{said}",
-            f"it has: {', '.join(names)}"
-            if names
-            else "most addresses end in /v1; does this one?",
+            f"it has: {', '.join(names)}" if names else "most addresses end in /v1; does this one?",
         )
 
 
