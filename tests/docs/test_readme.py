@@ -25,10 +25,10 @@ SHORTER = (
 """What is run in place of minutes of search."""
 
 ELSEWHERE = {
-    "devices probe": "tests/cli/test_devices.py; measures for a minute",
+    "devices probe": "tests/cli/test_commands.py; measures for a minute",
     "portability": "tests/runs/test_portability.py; some targets are not on every machine",
-    "baseline tune": "tests/baselines; searches for hours",
-    "suite add": "tests/docs/test_own_tasks.py; needs a model",
+    "baseline tune": "tests/cli/test_baseline.py; searches for hours",
+    "suite add": "tests/cli/test_suiteadd.py; needs a model",
     "deploy": "tests/docs/test_deploying.py",
     "compare-agents": "tests/cli/test_agents.py",
 }
