@@ -1,8 +1,12 @@
 """Copies into shared memory: by all threads of a block, neighbours beside neighbours.
 
-Where alignment shows it, a thread moves 16 bytes at once. A copy that is fetched ahead goes
-through registers: its loads start before the work on the tile that is there, and what they bring
-is stored behind that work, into the other half of the buffer.
+Neighbouring threads take neighbours of the tensor as it is stored. Where alignment shows it, a
+thread moves 16 bytes at once. A copy that lies across the tensor is the exception: neighbours in
+the tensor are far apart in it, often in one bank, so a warp takes a patch that is a few elements
+wide in both.
+
+A copy that is fetched ahead goes through registers: its loads start before the work on the tile
+that is there, and what they bring is stored behind that work, into the other half of the buffer.
 """
 
 from __future__ import annotations
@@ -18,12 +22,14 @@ from edgekernelbench.lowering.emit.boxes import Box
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.slots import flat_index
 from edgekernelbench.lowering.expr.linear import int_const, linear
-from edgekernelbench.lowering.expr.rewrite import substitute
+from edgekernelbench.lowering.expr.rewrite import free_vars, loads, substitute
 from edgekernelbench.lowering.gpu.device import device_of, strided, under
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import StagePlan, own_axes
 
 VECTOR_BYTES = 16
+PATCH = (8, 4, 2)
+"""Widths of a patch along the copy, the best first."""
 
 
 def is_spread(plan: StagePlan) -> bool:
@@ -31,24 +37,43 @@ def is_spread(plan: StagePlan) -> bool:
     return plan.reduce is None and all(piece.kind == "parallel" for piece in plan.pieces)
 
 
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """A part of an element's number: how many steps it counts along an axis, and how wide."""
+
+    axis: Var
+    size: int
+    step: int = 1
+
+
 @dataclass(slots=True)
 class Fetch:
     """The copy of a box of a tensor.
 
     Attributes:
-        lanes: elements that a thread moves at once.
+        inner: the axis along which neighbours are neighbours in the tensor.
+        lanes: elements along it that a thread moves at once.
+        digits: what the number of a move says about where, the fastest last.
     """
 
     ctx: Context
     plan: StagePlan
     box: Box
+    inner: Var | None
     lanes: int = 1
+    digits: tuple[_Digit, ...] = ()
 
     @classmethod
     def of(cls, ctx: Context, plan: StagePlan, box: Box) -> Fetch:
-        lanes = VECTOR_BYTES // plan.stage.tensor.dtype.bytes
-        fetch = cls(ctx, plan, box, lanes)
-        return fetch if lanes > 1 and fetch._aligned() else cls(ctx, plan, box)
+        """The copy by the threads of a block, to where the stage is stored now."""
+        axes = list(own_axes(plan.stage))
+        fetch = cls(ctx, plan, box, axes[-1] if axes else None)
+        fetch.inner = next((v for v in reversed(axes) if fetch._runs_along(v)), fetch.inner)
+        fetch.lanes = VECTOR_BYTES // plan.stage.tensor.dtype.bytes
+        if fetch.lanes < 2 or not fetch._aligned():
+            fetch.lanes = 1
+        fetch.digits = fetch._ordered()
+        return fetch
 
     @property
     def _axes(self) -> tuple[Var, ...]:
@@ -83,26 +108,39 @@ class Fetch:
 
     # ---------------------------------------------------------- elements
     def _spread(self, leaf: Callable[[_At], list[Stmt]]) -> list[Stmt]:
-        sizes = [self.box[axis].extent for axis in self._axes]
-        sizes[-1:] = [sizes[-1] // self.lanes] if sizes else []
-
         def one(number: Expr) -> list[Stmt]:
-            names = [axis.name for axis in self._axes]
+            names = [digit.axis.name for digit in self.digits]
+            sizes = [digit.size for digit in self.digits]
             lets, indices = self.ctx.unfused(number, names, sizes)
             lane = self.ctx.loop_var("lane", 0, self.lanes - 1)
-            point: dict[Var, Expr] = {}
-            for axis, index in zip(self._axes, indices, strict=True):
-                if axis == self._axes[-1]:
-                    index = core.Binary("mul", index, int_const(self.lanes), DType.S32)
-                    index = core.Binary("add", index, core.VarRef(lane), DType.S32)
-                value = core.Binary("add", self.box[axis].base, index, DType.S32)
-                point[axis] = self.ctx.simple(value)
-            body = leaf(_At(point, core.VarRef(lane)))
+            point: dict[Var, Expr] = {axis: self.box[axis].base for axis in self._axes}
+            for digit, index in zip(self.digits, indices, strict=True):
+                moved = core.Binary("mul", index, int_const(digit.step), DType.S32)
+                point[digit.axis] = core.Binary("add", point[digit.axis], moved, DType.S32)
+            if self.inner is not None:
+                here = core.Binary("add", point[self.inner], core.VarRef(lane), DType.S32)
+                point[self.inner] = here
+            at = {axis: self.ctx.simple(value) for axis, value in point.items()}
+            body = leaf(_At(at, core.VarRef(lane)))
             if self.lanes > 1:
                 body = [self.ctx.loop(lane, self.lanes, "vectorize", body)]
             return [*lets, *body]
 
         return strided(self.ctx, self.count, one, unrolled=True)
+
+    def _ordered(self) -> tuple[_Digit, ...]:
+        """The inner axis last, and behind it, in a copy that lies across, a few steps along it."""
+        digits = [_Digit(v, self.box[v].extent) for v in self._axes if v != self.inner]
+        if self.inner is None:
+            return tuple(digits)
+        digits.append(_Digit(self.inner, self.box[self.inner].extent // self.lanes, self.lanes))
+        across = next((d for d in digits[:-1] if self._strides(self._copied(), d.axis) == 1), None)
+        width = next((n for n in PATCH if across and across.size % n == 0), 1)
+        if across is None or width == 1:
+            return tuple(digits)
+        digits.remove(across)
+        digits.insert(-1, _Digit(across.axis, across.size // width, width))
+        return (*digits, _Digit(across.axis, width))
 
     def _with(self, at: _At, use: Callable[[Expr], list[Stmt]]) -> list[Stmt]:
         assert self.plan.value is not None
@@ -120,34 +158,47 @@ class Fetch:
         return (self.ctx.simple(core.Binary("add", turn, lane, DType.S32)),)
 
     # ---------------------------------------------------------- alignment
+    def _copied(self) -> core.Load:
+        stage = self.plan.stage
+        return core.Load(stage.tensor, tuple(core.VarRef(v) for v in stage.lhs))
+
+    def _runs_along(self, axis: Var) -> bool:
+        """Whether elements of the box that differ by one along an axis are neighbours in what is
+        read."""
+        if self.box[axis].extent == 1 or self.plan.value is None:
+            return False
+        reads = loads(self.plan.value)
+        return bool(reads) and all(self._strides(load, axis) == 1 for load in reads)
+
     def _aligned(self) -> bool:
         """Whether lanes that begin at a multiple of their number lie side by side and aligned, in
         the tensor and, unless they are apart there, in the copy."""
         value = self.plan.value
-        axes = self._axes
-        if not isinstance(value, core.Load) or value.dtype is not self.plan.stage.tensor.dtype:
+        if not isinstance(value, core.Load):
             return False
-        if not axes or self.box[axes[-1]].extent % self.lanes:
+        if self.inner is None or self.box[self.inner].extent % self.lanes:
             return False
-        if value.tensor.dtype is not value.dtype:
+        if value.tensor.dtype is not self.plan.stage.tensor.dtype:
             return False
-        copy = core.Load(self.plan.stage.tensor, tuple(core.VarRef(v) for v in self.plan.stage.lhs))
-        source, there = self._stride(value), self._stride(copy)
-        return source == 1 and there is not None
+        if self._strides(value, self.inner) != 1:
+            return False
+        beside = self._strides(self._copied(), self.inner) == 1
+        return self._starts_aligned(value) and (not beside or self._starts_aligned(self._copied()))
 
-    def _stride(self, load: core.Load) -> int | None:
-        """The distance of lanes; None where they are side by side, but not aligned."""
-        last = self._axes[-1]
+    def _address(self, load: core.Load) -> Expr:
         buffer, indices = self.ctx.address(load.tensor, load.indices)
-        form = linear(self.ctx.simple(flat_index(indices, buffer.shape)))
-        own = core.VarRef(last)
-        stride = form.terms.get(own, 0)
-        if stride != 1:
-            return stride
-        rest = substitute(
-            self.ctx.simple(flat_index(indices, buffer.shape)), {last: self.box[last].base}
-        )
-        return 1 if divisible(self.ctx.simple(rest), self.lanes) else None
+        return self.ctx.simple(flat_index(indices, buffer.shape))
+
+    def _strides(self, load: core.Load, axis: Var) -> int:
+        """The distance of neighbours along an axis; 0 where it is not constant, too."""
+        form = linear(self._address(load))
+        hidden = any(axis in free_vars(atom) for atom in form.terms if atom != core.VarRef(axis))
+        return 0 if hidden else form.terms.get(core.VarRef(axis), 0)
+
+    def _starts_aligned(self, load: core.Load) -> bool:
+        assert self.inner is not None
+        first = substitute(self._address(load), {self.inner: self.box[self.inner].base})
+        return divisible(self.ctx.simple(first), self.lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +248,8 @@ class Doubled:
         out: list[Stmt] = []
         with self.ctx.below(here, last):
             boxes = self.boxes(self.ctx.simple(following))
-            fetches = [Fetch.of(self.ctx, p, boxes[p.stage.name]) for p in self.plans]
+            with self.ctx.stored(self._storages(following)):
+                fetches = [Fetch.of(self.ctx, p, boxes[p.stage.name]) for p in self.plans]
             kept = [fetch.registers(out) for fetch in fetches]
             loads = [s for f, r in zip(fetches, kept, strict=True) for s in f.load(r)]
         more = core.Binary("lt", here, int_const(last), DType.BOOL)
