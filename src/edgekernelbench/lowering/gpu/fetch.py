@@ -174,11 +174,11 @@ class Fetch:
         """Whether lanes that begin at a multiple of their number lie side by side and aligned, in
         the tensor and, unless they are apart there, in the copy."""
         value = self.plan.value
-        if not isinstance(value, core.Load):
+        if not isinstance(value, core.Load) or value.dtype is not self.plan.stage.tensor.dtype:
             return False
         if self.inner is None or self.box[self.inner].extent % self.lanes:
             return False
-        if value.tensor.dtype is not self.plan.stage.tensor.dtype:
+        if value.tensor.dtype is not value.dtype:
             return False
         if self._strides(value, self.inner) != 1:
             return False
