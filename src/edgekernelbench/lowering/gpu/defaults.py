@@ -7,6 +7,8 @@
 3. A reduction of very many terms to very few results is cut into chunks, a block each.
 4. A scatter runs as the search that it stands for while that is small; else one thread for every
    element that does not take part in where things land adds up what lands on it.
+
+Large products have tiles instead: see `products`.
 """
 
 from __future__ import annotations

@@ -148,12 +148,13 @@ def _across(graph: Graph, name: str, copy: str, inner: tuple[Var, ...]) -> Layou
 def _epilogue(
     graph: Graph, name: str, stated: Collection[str], places: Mapping[str, Placement]
 ) -> str | None:
-    """The stage that finishes each result of a product, if nothing else reads them."""
-    readers = graph.readers(name)
-    if len(readers) != 1 or graph.is_kept(name):
+    """The stage that finishes each result of a product, if nothing else reads them, and it may take
+    them from registers: not where they are rounded first."""
+    readers, stage = graph.readers(name), graph.stage(name)
+    if len(readers) != 1 or graph.is_kept(name) or stage.expr.dtype is not stage.tensor.dtype:
         return None
     (last,) = readers
-    place, stage = graph.places[last], graph.stage(name)
+    place = graph.places[last]
     if last in stated or last in places or place.loops or isinstance(place.stage.expr, Reduce):
         return None
     axes = element_axes(place.stage, stage)

@@ -86,7 +86,9 @@ def _candidates(product: Product, gpu: Gpu) -> Iterator[_Sizes]:
         block = {**_side(product.rows, own, rows), **_side(product.columns, own, columns)}
         thread = dict.fromkeys(block, 1)
         for side, most in ((product.rows, high), (product.columns, wide)):
-            thread[side[-1]] = next(n for n in (most, 4, 2, 1) if n <= most and not block[side[-1]] % n)
+            thread[side[-1]] = next(
+                n for n in (most, 4, 2, 1) if n <= most and not block[side[-1]] % n
+            )
         sizes = _Sizes(block, thread, {})
         if not gpu.warp <= sizes.threads <= gpu.max_threads:
             continue
@@ -197,11 +199,9 @@ def _nest(product: Product, sizes: _Sizes) -> Tiling:
         if axis in sizes.block:
             threads.append(Part(axis, each, "thread"))
             kept += [Part(axis, kind="unroll")] if each > 1 else []
-    turns = [
-        Part(axis, n, reduction=True)
-        for axis, n in sizes.depth.items()
-        if n < inner[axis].extent
-    ]
+    # one turn at least: results are in registers right outside a loop of the block
+    cut = [v for v, n in sizes.depth.items() if n < inner[v].extent] or [longest]
+    turns = [Part(v, sizes.depth[v], reduction=True) for v in cut]
     shared = sizes.depth[longest] // sharing
     team = [Part(longest, shared, "thread", reduction=True)] if sharing > 1 else []
     terms = [Part(axis, reduction=True) for axis in inner]
