@@ -10,6 +10,7 @@ import pytest
 
 from edgekernelbench.agents.answers import MAX_ANSWER, MAX_KERNEL, extract_kernel
 from edgekernelbench.ir.parse import parse
+from edgekernelbench.suite import load_suite
 
 K = """kernel scale[N=64](x: f32[N]) -> (y: f32[N]) {
   compute { y[i: N] = 2 * x[i] }
@@ -19,6 +20,12 @@ OLD = K.replace("2 *", "3 *")
 OTHER = K.replace("scale", "other")
 ONE_LINE = "kernel scale[N=64](x: f32[N]) -> (y: f32[N]) { compute { y[i: N] = 2 * x[i] } }"
 TABLED = f"table t: f32[2] = [1.0, 2.0]\n{K}"
+DEFINED = f"""def twice(a) = 2 * a
+combiner first((a, i), (b, j)) init (-inf, -1) = (max(a, b), select(a >= b, i, j))
+template scaled(t, w) -> (o) {{
+  o[i: dim(t, 0)] = t[i] * w[i]
+}}
+{TABLED}"""
 CUT = K[: K.index("loops")].rstrip()
 
 
@@ -107,6 +114,14 @@ SHAPES = [
     ("table before", fence(TABLED), TABLED),
     ("table before, after prose", f"With a table:\n\n{TABLED}", TABLED),
     ("table of an earlier kernel", f"{TABLED}\n\nBetter:\n\n{K}", K),
+    ("definitions before", fence(DEFINED), DEFINED),
+    ("definitions before, after prose", f"With definitions:\n\n{DEFINED}", DEFINED),
+    ("definitions before, quoted", lines(fence(DEFINED), "> {1}"), DEFINED),
+    ("definitions before, with line numbers", lines(DEFINED, "{0:3} | {1}"), DEFINED),
+    ("definitions of an earlier kernel", f"{DEFINED}\n\nBetter:\n\n{K}", K),
+    ("definitions of both kernels", f"{DEFINED.replace('2 *', '3 *')}\n\n{DEFINED}", DEFINED),
+    ("a template in a sentence", f"A template scaled(t, w) is too much here.\n\n{K}", K),
+    ("definitions in another fence", f"{fence(DEFINED)}\nShorter:\n{fence(K)}", K),
     ("holes", K.replace("vectorize i", "i by ?{8, 16}, vectorize i"), "same"),
     ("no header brackets", "kernel scale() -> (y: f32[1]) { compute { y[i: 1] = 0 } }", "same"),
     ("arrow forgotten", K.replace("->", ""), "same"),
@@ -207,3 +222,10 @@ def test_time_grows_with_length_alone(answer):
     found = extract_kernel(answer, "scale")
     assert time.process_time() - began < 10
     assert found is None or len(found.text) <= 2 * MAX_KERNEL
+
+
+def test_canonical_programs_stay_whole():
+    for workload in load_suite().subset("agent"):
+        text = workload.canonical().strip()
+        found = extract_kernel(f"Here it is.\n\n{fence(text)}\n")
+        assert found is not None and found.text == text, workload.id

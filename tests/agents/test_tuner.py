@@ -16,6 +16,7 @@ from edgekernelbench.ir.printer import print_kernel
 from edgekernelbench.lowering.lower import lower
 from edgekernelbench.records.schema import Spent
 from edgekernelbench.suite import load_suite
+from edgekernelbench.targets.gpus import cuda_target, opencl_target
 from edgekernelbench.targets.model import Target
 from tests.factories import correct, performance
 
@@ -35,7 +36,9 @@ def _pretended_time(text: str) -> float:
     return 1.0 + int.from_bytes(hashlib.sha256(text.encode()).digest()[:2], "big")
 
 
-def _attempt(workload: str, evaluations: int, seed: int, wrong: bool = False) -> tuple:
+def _attempt(
+    workload: str, evaluations: int, seed: int, wrong: bool = False, target: Target = TARGET
+) -> tuple:
     seen: list[str] = []
 
     def evaluate(text: str) -> Evaluation:
@@ -49,7 +52,7 @@ def _attempt(workload: str, evaluations: int, seed: int, wrong: bool = False) ->
         )
 
     device = Device(evaluate, Budget(Spent(evaluations=evaluations)))
-    task = Task(load_suite().workloads[workload], TARGET)
+    task = Task(load_suite().workloads[workload], target)
     return Tuner().attempt(task, device, seed), seen, device
 
 
@@ -120,3 +123,28 @@ def test_the_best_guess_can_be_made_legal_for_every_task(workload: str) -> None:
     assert lower(checked.kernel, checked.program, TARGET).module is not None
     heaviest = space.roots[0]
     assert any(heaviest in choice.claims for choice in guess.values()), "the heaviest stage counts"
+
+
+# ---------------------------------------------------------------- GPUs
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        ("matmul_nt__01", ("block", "cache", "prefetch")),
+        ("softmax_last__02", ("place", "thread")),
+        ("gemv_row_major__01", ("thread", "place")),
+        ("conv2d_nhwc__01", ("block", "unroll")),
+    ],
+)
+@pytest.mark.parametrize("target", [cuda_target("sm_87"), opencl_target()], ids=["cuda", "opencl"])
+def test_proposals_for_gpus_keep_within_limits(
+    workload: str, said: tuple[str, ...], target: Target
+) -> None:
+    answer, seen, _ = _attempt(workload, 12, seed=0, target=target)
+    assert "for gpu" not in seen[0], "the default rules come first"
+    assert all("for gpu" in text for text in seen[1:])
+    assert all(word in "".join(seen) for word in said)
+    for text in seen:
+        checked = check_text(text)
+        assert checked.kernel is not None and checked.program is not None, text
+        assert lower(checked.kernel, checked.program, target).module is not None, text
+    assert answer.kernel == min(seen, key=_pretended_time)

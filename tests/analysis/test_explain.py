@@ -50,7 +50,7 @@ def test_without_any_peak_it_says_how_to_measure_them() -> None:
     assert found.least_memory_us is None
     assert found.unmeasured.startswith("the peaks of this host are not measured: run `ekb devices")
     other = TARGET.model_copy(update={"backend": "cuda", "name": "card"})
-    assert explained(FLOATS, None, other).unmeasured.startswith("no peaks of card")
+    assert explained(FLOATS, None, other).unmeasured.startswith("the peaks of card are not")
 
 
 def test_a_selection_by_comparison_counts_nothing() -> None:

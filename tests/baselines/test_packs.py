@@ -8,35 +8,38 @@ from typing import Any
 
 import pytest
 
-from edgekernelbench.baselines import packs
+from edgekernelbench.baselines import packs, schedules
 from edgekernelbench.baselines.listing import listing
-from edgekernelbench.baselines.packs import Book, Schedule
+from edgekernelbench.baselines.packs import Book
+from edgekernelbench.baselines.schedules import CpuSchedule, GpuSchedule, Schedule, identity
 from edgekernelbench.baselines.tuning import open_pack
 from edgekernelbench.errors import UsageError
+from edgekernelbench.targets.device import CudaDevice
+from edgekernelbench.targets.gpus import cuda_target
 from edgekernelbench.targets.host import host_target
 from edgekernelbench.targets.model import Target
 
 TARGET = host_target().model_copy(update={"mcpu": "znver3", "vector_bits": 256, "threads": 2})
 
 
-def schedule(**changes: Any) -> Schedule:
+def schedule(**changes: Any) -> CpuSchedule:
     values: dict[str, Any] = {
         "function": "0123456789abcdef",
         "name": "matmul",
         "workload": "matmul__01",
-        "arch": packs.arch_of(TARGET),
+        "arch": schedules.arch_of(TARGET),
         "cpu": "znver3",
         "host": "znver3",
         "vector_bits": 256,
         "threads": 2,
-        "compiler": packs.compiler_version(),
+        "compiler": schedules.compiler_version(),
         "trials": 8,
         "wanted": 8,
         "guide": "random",
         "us": 12.5,
         "trace": [[["GetSBlock", [], ["C", "main"], ["b0"]]], [[0, [4, 8]], [1, 0.5]]],
     }
-    return Schedule(**(values | changes))
+    return CpuSchedule(**(values | changes))
 
 
 def write(path: Path, *schedules: Schedule) -> Path:
@@ -152,6 +155,44 @@ def test_features_of_a_profile_are_part_of_its_name() -> None:
     assert choice(schedule(), target=changed) == (schedule(), "kin")
 
 
+def gpu(**changes: Any) -> GpuSchedule:
+    values = schedule().model_dump(exclude={"arch", "cpu", "host", "vector_bits", "threads"})
+    machine = {"backend": "cuda", "arch": "sm_90", "device": "NVIDIA H200", "driver": "13.0"}
+    return GpuSchedule(**(values | machine | changes))
+
+
+H200 = CudaDevice(
+    uuid="GPU-0", name="NVIDIA H200", driver="13.0", arch="sm_90", units=132, clock_mhz=1980,
+    memory_clock_mhz=3201, memory_bytes=1 << 37, l2_bytes=50 << 20, shared_bytes=48 << 10,
+    shared_optin_bytes=227 << 10, max_threads=1024, block=(1024, 1024, 64),
+    grid=(2**31 - 1, 65535, 65535), warp=32, integrated=False,
+)  # fmt: skip
+HOPPER = cuda_target("sm_90").model_copy(update={"cuda": H200})
+
+
+def test_schedules_of_gpus_are_chosen_by_architecture() -> None:
+    own, kin = gpu(), gpu(device="NVIDIA H100", wanted=512, us=1.0)
+    other = gpu(arch="sm_80", device="NVIDIA A100", wanted=512)
+    elsewhere = gpu(backend="opencl", arch="NVIDIA H200", wanted=512)
+    assert choice(elsewhere, schedule(), other, kin, own, target=HOPPER) == (own, "own")
+    assert choice(elsewhere, other, kin, target=HOPPER) == (kin, "kin")
+    assert choice(elsewhere, other, target=HOPPER) == (other, "transferred")
+    assert choice(elsewhere, schedule(), target=HOPPER) is None
+    assert choice(own) is None  # the target is a CPU
+    assert choice(own, target=cuda_target("sm_90")) == (own, "kin")
+
+
+def test_a_pack_may_hold_schedules_of_both_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with open_pack(path, HOPPER) as pack:
+        for one in (gpu(), schedule()):
+            pack.add(one)
+    assert packs.read_pack(path) == (gpu(), schedule())
+    with open_pack(path, HOPPER) as pack:
+        assert pack.known(FUNCTION) == gpu() and gpu().identity == identity(FUNCTION, HOPPER)
+    assert gpu().origin == "sm_90 (NVIDIA H200)" and schedule().origin.endswith("znver3")
+
+
 def test_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = (
         schedule(),
@@ -167,3 +208,15 @@ def test_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {row.name: row.scored for row in found.baselines}
     assert names["tvm-tuned"] and not names["tvm-raw"]
     assert all(row.summary.endswith(".") for row in found.baselines)
+
+
+def test_the_pack_for_gpus_that_ships() -> None:
+    (file,) = (path for path in packs.pack_files() if path.name == "cuda-sm90.jsonl")
+    lines = packs.read_pack(file)
+    found = [line for line in lines if line.trace is not None]
+    assert all(isinstance(line, GpuSchedule) and line.arch == "sm_90" for line in lines)
+    assert all(line.checked for line in found) and len(found) > 150
+    book = Book(lines, cuda_target("sm_90"))
+    for line in found:
+        chosen = book.find(line.function)
+        assert chosen is not None and not chosen.transferred

@@ -50,7 +50,7 @@ def main(pack: str, trials: int, batch: int) -> None:
         if isinstance(wanted, Unavailable):
             sys.exit(wanted.reason)
         for errand in wanted:
-            means = Means(target, slot, writer.parts)
+            means = Means(target, slot, writer.parts, Path(pack))
             found = search(matmul(), errand, writer.known(errand.function), means, heard)
             assert found is not None
             writer.add(found)

@@ -28,7 +28,7 @@ def test_list() -> None:
     code, text, _ = run("list", "--json")
     found = json.loads(text)
     assert code == 0
-    assert set(found) == {"cpu", "threads", "baselines", "packs"}
+    assert set(found) == {"cpu", "device", "threads", "baselines", "packs"}
     assert {"tvm", "tvm-raw", "tvm-tuned", "ort"} <= {row["name"] for row in found["baselines"]}
     code, text, _ = run("list")
     assert code == 0 and "tvm-tuned" in text

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from edgekernelbench.cli.main import app, main
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.peaks import Peaks
+from edgekernelbench.targets.registry import find_target
 from tests.evaluator.test_plausible import PEAKS
 from tests.factories import record
 
@@ -139,7 +140,9 @@ def test_devices_show_takes_the_target_by_position_or_by_option() -> None:
     assert isinstance(error, UsageError)
 
 
-def test_probe_tells_of_each_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_tells_of_each_measurement_and_writes_a_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from edgekernelbench.evaluator import peaks
 
     def measure(_target: object, progress: Callable[[str, int, int], None]) -> Peaks:
@@ -148,8 +151,13 @@ def test_probe_tells_of_each_measurement(monkeypatch: pytest.MonkeyPatch) -> Non
         return PEAKS
 
     monkeypatch.setattr(peaks, "measure_peaks", measure)
+    monkeypatch.setenv("EDGEKERNELBENCH_PROFILES", str(tmp_path))
     result = CliRunner().invoke(app, ["devices", "probe", "--json"])
-    assert Peaks.model_validate_json(result.stdout) == PEAKS
+    told = json.loads(result.stdout)
+    assert told.pop("profile") == str(tmp_path / "probed-llvm.yaml")
+    assert Peaks.model_validate(told) == PEAKS
+    rated = find_target("probed-llvm").peaks
+    assert {peak.of for peak in rated} >= {"bandwidth", "f32"} and rated[0].source == "measured"
     assert result.stderr.splitlines() == ["[1/2] triad 24 KiB", "[2/2] sum 24 KiB"]
 
 

@@ -31,7 +31,7 @@ from edgekernelbench.compilers.tvm.tuning.forked import (
     run_pairs,
 )
 from edgekernelbench.compilers.tvm.tuning.graph import Graph, key, standalone
-from edgekernelbench.compilers.tvm.tuning.measure import Bench, Candidate, candidate_of, measure
+from edgekernelbench.compilers.tvm.tuning.measure import Candidate, HostBench, candidate_of, measure
 from edgekernelbench.compilers.tvm.tuning.search import Trial, as_json, replay
 from edgekernelbench.compilers.tvm.tuning.stages import from_program
 from edgekernelbench.ir.core import Program
@@ -138,7 +138,7 @@ def test_one_function_has_one_key() -> None:
 TWO_STAGES = """kernel k[M=16, K=24, N=33](x: f32[M, K], w: const f32[K, N]) -> (y: f32[M, N]) {
   compute { p[i: M, j: N] = sum[k: K](x[i, k] * w[k, j])   y[i, j] = max(p[i, j], 0) * 100 }
 }"""
-BENCH = Bench(TARGET, slots(host_cores(), host_target().threads, 1)[0])
+BENCH = HostBench(TARGET, slots(host_cores(), host_target().threads, 1)[0])
 
 
 def module_and_trials(spoil: bool) -> tuple[Any, list[Trial]]:

@@ -20,7 +20,7 @@ from edgekernelbench.compilers.launch import (
 )
 from edgekernelbench.compilers.tvm.device import build, cubin, nvcc, opencl_check
 from edgekernelbench.evaluator import wire
-from edgekernelbench.evaluator.buildchild import KernelReply
+from edgekernelbench.evaluator.buildchild import KernelReply, refusal
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.targets.model import Target
 from tests.evaluator.child_fakes import N, manifest
@@ -110,7 +110,7 @@ def build_body(body: str, target: Target, folder: Path) -> KernelReply:
         library, found = finished.library, finished.diagnostics
     if found:
         dicts = tuple(d.as_dict() for d in found)
-        return KernelReply(outcome="compile_error", diagnostics=dicts)
+        return KernelReply(outcome=refusal(found), diagnostics=dicts)
     made = made.model_copy(update={"library": library})
     (folder / "manifest.json").write_text(made.model_dump_json())
     return KernelReply(outcome="built", kernel_hash="0" * 64)

@@ -19,7 +19,7 @@ CASES = [
     *device_session.CASES,
     ("segfault", "crashed", "CUDA_ERROR_ILLEGAL_ADDRESS"),
     ("syntax", "compile_error", "E614: "),
-    ("large_groups", "compile_error", "E613: blocks of 8192 x 1 x 1 threads in k"),
+    ("large_groups", "over_budget", "E613: blocks of 8192 x 1 x 1 threads in k"),
     ("forever", "compile_error", "unusable artifact: one call needs more than 50000 launches"),
     ("shared", "correct", ""),
 ]

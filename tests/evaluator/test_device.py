@@ -20,7 +20,7 @@ CASES = [
     *device_session.CASES,
     ("segfault", "crashed", "SIG"),
     ("syntax", "compile_error", "E614: "),
-    ("large_groups", "compile_error", "E613: groups of 8192 x 1 x 1 work items in k"),
+    ("large_groups", "over_budget", "E613: groups of 8192 x 1 x 1 work items in k"),
     ("forever", "compile_error", "unusable artifact: one call needs more than 50000 launches"),
 ]
 

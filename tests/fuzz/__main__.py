@@ -24,9 +24,13 @@ from tests.fuzz.jobs import JOBS
 from tests.fuzz.report import result, table
 from tests.fuzz.store import Store, revision
 
-COUNTS = {"parser": 1_000_000, "programs": 20_000, "layers": 12_500}
+COUNTS = {"parser": 1_000_000, "programs": 20_000, "layers": 12_500, "races": 600}
 OUT = Path("runs/fuzz")
-_ENVIRONMENT = {"TVM_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
+_ENVIRONMENT = {
+    "TVM_NUM_THREADS": "2",
+    "TVM_BIND_THREADS": "0",  # each process would bind itself to the same two cores
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 
 def main() -> int:

@@ -1,9 +1,11 @@
-"""What is fuzzed: the parser, whole programs, programs with schedule and memory layers."""
+"""What is fuzzed: the parser, whole programs, programs with schedule and memory layers, programs
+on a simulated GPU."""
 
 from __future__ import annotations
 
 import functools
 import random
+import tempfile
 import time
 from pathlib import Path
 
@@ -154,6 +156,41 @@ class LayersJob:
         return f"{source}: {run(out, source, seed)}"
 
 
+class RacesJob:
+    """Programs under the default rules for GPUs, simulated work item by work item: no races, no
+    barriers that diverge, nothing out of bounds. Results are other tests' business."""
+
+    name = "races"
+    batch = 10
+    cpu_s = COMPILE_S
+    wall_s = STALLED_S
+    memory_bytes: int | None = None
+
+    def prepare(self) -> None:
+        _load_compiler()
+
+    def text(self, seed: int) -> str:
+        """First the canonical program of every pattern at its small sizes, then random ones."""
+        if seed < len(_patterns()):
+            return f"# canonical\n{_canonical(_patterns()[seed])}"
+        return f"# well formed\n{programs.well_formed(seed + (2 << 32))}"
+
+    def check(self, text: str, seed: int, most: Most) -> str:
+        from tests.lowering.run_grind import watched
+
+        source = source_of(text)
+        program = checked(text, seed, most).program
+        if program is None:
+            raise Finding(f"{source} program is refused")
+        if draws.too_large(program):
+            return f"{source}: too large to run"
+        with tempfile.TemporaryDirectory() as folder:
+            reports = watched(text, Path(folder), compared=False)
+        if reports:
+            raise Finding(reports[0].title, reports[0].text)
+        return f"{source}: clean"
+
+
 def source_of(text: str) -> str:
     """Where a text came from: its first line says it."""
     return text.partition("\n")[0].removeprefix("#").strip()
@@ -244,7 +281,9 @@ def _load_compiler() -> None:
     parse("")
 
 
-JOBS: dict[str, Job] = {job.name: job for job in (ParserJob(), ProgramJob(), LayersJob())}
+JOBS: dict[str, Job] = {
+    job.name: job for job in (ParserJob(), ProgramJob(), LayersJob(), RacesJob())
+}
 
 
 def job_of(file: Path) -> tuple[Job, int]:

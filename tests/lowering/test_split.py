@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgekernelbench.ir import core
+from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.lower import lower
 from tests.ir.combiner_cases import BEST, CASES, LSE, WELFORD, agree, inputs
 
@@ -251,3 +253,29 @@ def test_a_kept_producer_is_computed_once_by_the_thread_of_its_chunk() -> None:
         TARGET,
     )
     assert [d.rule.code for d in refused.diagnostics] == ["E426"]
+
+
+TIES = """kernel k(x: s8[9, 5]) -> (y: s32, z: s32) { compute {
+  y = argmin[i: 9, j: 5 where i == 8 or j > 0](1.25)
+  z = argmax[i: 9, j: 5 where x[i, j] != 0](x[i, j] > 0)
+}
+schedule for cpu { loops y (%s)  loops z (%s) } }"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["j, i", "unroll j by 3, j, vectorize i", "j by 2, i by 4, j, i", "parallel i by 3, j, i",
+     "parallel j by 2, i, vectorize j", "i by 4, j, unroll i", "i by 4, i, vectorize j"],
+)  # fmt: skip
+def test_the_first_of_equals_is_found_in_any_order_of_the_loops(lines: str) -> None:
+    check(*load_text(TIES % (lines, lines)), seed=2)
+
+
+def test_terms_that_come_in_order_are_not_compared_by_position() -> None:
+    for lines, tests in (("i by 4, i, j", 0), ("j, i", 2)):
+        module = check(*load_text(TIES % (lines, lines))).module
+        assert module is not None
+        reads = [n for s in nest.statements(module.main.body) for e in nest.expressions(s)
+                 for n in core.walk(e) if isinstance(n, core.Binary) and n.op == "lt"
+                 and isinstance(n.right, core.Load) and n.right.tensor.name.endswith(".at")]  # fmt: skip
+        assert len(reads) >= tests and bool(reads) == bool(tests)

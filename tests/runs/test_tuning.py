@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from edgekernelbench.baselines import packs
-from edgekernelbench.baselines.packs import Schedule
-from edgekernelbench.baselines.tuning import Errand, Progress, TrialFile, identity
+from edgekernelbench.baselines import packs, schedules
+from edgekernelbench.baselines.schedules import CpuSchedule, identity
+from edgekernelbench.baselines.tuning import Errand, Progress, TrialFile
 from edgekernelbench.compilers.tvm.tuning.search import Trial
 from edgekernelbench.runs import tuning
 from edgekernelbench.runs.tuning import Result, TuneConfig, Tuned
@@ -33,24 +33,24 @@ def key(number: int) -> str:
     return f"{number:016x}"
 
 
-def schedule(errand: Errand, wanted: int, slot: str) -> dict[str, Any]:
+def schedule(errand: Errand, wanted: int, slot: str) -> str:
     """Found on a slot that is kept in ``reason``."""
-    made = Schedule(
+    made = CpuSchedule(
         function=errand.function,
         name=errand.name,
         workload=errand.workload,
-        arch=packs.arch_of(TARGET),
-        cpu=packs.cpu_of(TARGET),
+        arch=schedules.arch_of(TARGET),
+        cpu=schedules.cpu_of(TARGET),
         host="h",
         vector_bits=256,
         threads=2,
-        compiler=packs.compiler_version(),
+        compiler=schedules.compiler_version(),
         trials=wanted,
         wanted=wanted,
         guide="random",
         reason=slot,
     )
-    return made.model_dump(mode="json")
+    return made.model_dump_json()
 
 
 def crash() -> None:
@@ -95,7 +95,7 @@ class Scene:
 
     def search(
         self, _workload: Any, errand: Errand, known: Any, _config: Any, parts: Path,
-        deadline: float, slot: Slot, say: Callable[[Any], None],
+        _turn: Path, deadline: float, slot: Slot, say: Callable[[Any], None],
     ) -> Any:  # fmt: skip
         number = int(errand.function, 16)
         began = time.monotonic()

@@ -110,11 +110,3 @@ def test_drivers_that_fail(
     died.stdout = "[]"
     assert opencl.devices() == ()
     opencl.devices.cache_clear()
-
-
-@pytest.mark.usefixtures("some")
-def test_no_peaks_of_devices() -> None:
-    from edgekernelbench.evaluator.peaks import measure_peaks
-
-    with pytest.raises(UsageError, match="peaks of opencl cannot be measured"):
-        measure_peaks(find_target("opencl"))

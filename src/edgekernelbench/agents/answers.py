@@ -21,8 +21,8 @@ MAX_ANSWER = 4 << 20
 """Characters of an answer that are looked at, the last ones."""
 
 MAX_KERNEL = 256 << 10
-"""Characters of a kernel, and of the tables before it, that are handed on; the parser takes no
-more."""
+"""Characters of a kernel, and of the definitions before it, that are handed on; the parser takes
+no more."""
 
 _MAX_TRIED = 64
 _MAX_JSON_DEPTH = 6
@@ -34,7 +34,12 @@ _THOUGHT = re.compile(
 )
 _BEGIN = re.compile(r"\bkernel[ \t]+([A-Za-z_]\w*)\s*(?=[\[({])")
 _FENCE = re.compile(r"^[ \t>]*(?:```+|~~~+)", re.MULTILINE)
-_TABLE = re.compile(r"^[ \t]*table[ \t]+[A-Za-z_]\w*[ \t]*:", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"^(?:[ \t]*(?:>[ ]?)+|[ \t]*\d+[ \t]*[|:][ ]?|\+)?[ \t]*"
+    r"(?:table[ \t]+\w+[ \t]*:|(?:template|combiner)[ \t]+\w+[ \t]*\("
+    r"|def[ \t]+\w+[ \t]*\([^()\n]*\)[ \t]*=)",
+    re.MULTILINE,
+)
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 _PREFIXES = tuple(
@@ -136,7 +141,9 @@ def _unescaped(text: str) -> str:
 def _kernels(text: str) -> Iterator[Extracted]:
     """All kernels, complete or begun, from the last to the first, at most a fixed number."""
     fences = [match.start() for match in _FENCE.finditer(text)]
-    for match in reversed(list(_BEGIN.finditer(text))[-_MAX_TRIED:]):
+    found: list[Extracted] = []
+    earlier = 0  # where the complete kernel before this one ends
+    for match in list(_BEGIN.finditer(text))[-_MAX_TRIED:]:
         limit = next((f for f in fences if f > match.start()), len(text))
         end = min(limit, match.start() + MAX_KERNEL)
         stop = _end(text, match.end(), end)
@@ -144,10 +151,13 @@ def _kernels(text: str) -> Iterator[Extracted]:
         prefix = next((p for p in _PREFIXES if p.fullmatch(margin)), None)
         if stop is None and margin.strip() and prefix is None:
             continue  # the word in a sentence
-        kernel = _tables(text, match.start(), fences) + text[match.start() : stop or end].rstrip()
+        begin = _definitions(text, match.start(), earlier, fences)
+        kernel = text[begin : stop or end].rstrip()
         kernel = kernel if prefix is None else prefix.sub("", kernel)
         kernel = _unescaped(kernel) if "\\" in kernel else kernel
-        yield Extracted(kernel, match[1], stop is not None)
+        found.append(Extracted(kernel, match[1], stop is not None))
+        earlier = stop or earlier
+    yield from reversed(found)
 
 
 def _end(text: str, start: int, limit: int) -> int | None:
@@ -173,10 +183,9 @@ def _end(text: str, start: int, limit: int) -> int | None:
     return None
 
 
-def _tables(text: str, start: int, fences: list[int]) -> str:
-    """The `table` lines right before a kernel, which belong to it."""
+def _definitions(text: str, start: int, earlier: int, fences: list[int]) -> int:
+    """Where the definitions right before a kernel begin, which belong to it: `table`, `def`,
+    `template` and `combiner`. ``start`` if there are none."""
     before = max((f for f in fences if f < start), default=0)
-    before = max(before, start - MAX_KERNEL)
-    before = max(before, text.rfind("}", before, start) + 1)
-    match = _TABLE.search(text, before, start)
-    return "" if match is None else text[match.start() : start]
+    match = _DEFINITION.search(text, max(before, start - MAX_KERNEL, earlier), start)
+    return start if match is None else match.start()

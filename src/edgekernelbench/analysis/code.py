@@ -1,4 +1,4 @@
-"""What becomes of a kernel in a device's own compiler, without a device: NVIDIA's, for CUDA."""
+"""What becomes of a kernel in a target's compiler, without the device: its bill, and refusals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgekernelbench.compilers.base import KernelBill
+from edgekernelbench.compilers.base import BuildResult, KernelBill, StaticFacts
+from edgekernelbench.compilers.budget import Item, bill_of, bill_of_module, over
 from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.diagnostics import Diagnostic
@@ -17,45 +18,103 @@ from edgekernelbench.targets.model import Target
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What each device kernel takes, or why that is not known.
+    """What a kernel takes of its target, as far as that is known without running it.
 
     Attributes:
-        kernels: of the prepacking function, too; empty where nothing was compiled.
+        kernels: of a device, those of the prepacking function too; empty for CPUs.
         not_compiled: code was generated, but there is no compiler for it; says how to get one.
         diagnostics: what code generator or compiler say against the kernel.
+        budget: a line for each limit of the target.
+        code_bytes: of machine code, where it was made.
     """
 
     kernels: tuple[KernelBill, ...] = ()
     not_compiled: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
+    budget: tuple[Item, ...] = ()
+    code_bytes: int | None = None
+
+    @property
+    def over_budget(self) -> str:
+        """Says which limits the kernel exceeds; empty when it keeps within all."""
+        return over(self.budget)
 
     def lines(self) -> Iterator[str]:
         """The bill for people, a line a kernel."""
         for kernel in self.kernels:
-            yield (
-                f"{kernel.name:15} {kernel.registers} registers a thread, {kernel.shared_bytes} "
-                f"bytes shared, {kernel.spilled_bytes} spilled, {kernel.stack_bytes} of stack"
-            )
+            yield f"{kernel.name:15} {_taken(kernel)}"
+        if self.code_bytes is not None:
+            yield f"machine code    {self.code_bytes} bytes"
         if self.not_compiled:
             yield f"not compiled    {self.not_compiled}"
 
 
+def _taken(kernel: KernelBill) -> str:
+    shared = f"{kernel.shared_bytes} bytes shared"
+    if kernel.registers is None:
+        return shared
+    return (
+        f"{kernel.registers} registers a thread, {shared}, {kernel.spilled_bytes} spilled, "
+        f"{kernel.stack_bytes} of stack"
+    )
+
+
 def device_code(program: Program, module: Module, target: Target) -> DeviceCode:
-    """Generates the code of a lowered kernel for a CUDA target, and compiles it where an nvcc is
-    there that knows the architecture. For other targets there is nothing to say."""
+    """Generates the code of a lowered kernel, and compiles it as far as that needs no device.
+
+    For this host's CPU there is nothing to wait for: its bill comes from the loop program alone,
+    unless the target limits the machine code.
+    """
+    if target.backend == "llvm":
+        return _cpu_code(program, module, target)
+    missing = _missing_compiler(target)
+    without_device = target.model_copy(update={"cuda": None, "opencl": None})
+    built = _built(program, module, without_device)
+    if built.artifact is None:
+        return DeviceCode(diagnostics=built.diagnostics)
+    manifest = built.artifact.manifest
+    return DeviceCode(
+        kernels=manifest.facts.kernels,
+        not_compiled=missing,
+        budget=bill_of(manifest, target),
+        code_bytes=None if target.backend == "opencl" else manifest.facts.code_bytes,
+    )
+
+
+def _missing_compiler(target: Target) -> str:
     if target.backend != "cuda" or target.gpu is None or target.gpu.arch is None:
-        return DeviceCode()
-    from edgekernelbench.compilers.tvm.compiler import compile_module
+        return ""
     from edgekernelbench.targets.toolkit import toolkit_for
 
-    missing = ""
     try:
         toolkit_for(target.gpu.arch)
     except UsageError as error:
-        missing = f"{error.message} ({error.help})"
-    without_device = target.model_copy(update={"cuda": None})
+        return f"{error.message} ({error.help})"
+    return ""
+
+
+def _built(program: Program, module: Module, target: Target) -> BuildResult:
+    from edgekernelbench.compilers.tvm.compiler import compile_module
+
     with tempfile.TemporaryDirectory(prefix="edgekernelbench-code-") as folder:
-        built = compile_module(module, program, without_device, Path(folder))
-    if built.artifact is None:
-        return DeviceCode(diagnostics=built.diagnostics)
-    return DeviceCode(built.artifact.manifest.facts.kernels, missing)
+        return compile_module(module, program, target, Path(folder))
+
+
+def _cpu_code(program: Program, module: Module, target: Target) -> DeviceCode:
+    facts = _module_facts(program, module)
+    size = None
+    if target.mtriple is not None or target.code_bytes is not None:
+        from edgekernelbench.compilers.tvm.compiler import object_bytes
+
+        made = object_bytes(module, target)
+        if isinstance(made, Diagnostic):
+            return DeviceCode(diagnostics=(made,))
+        size = made
+    facts = facts.model_copy(update={"code_bytes": size})
+    return DeviceCode(budget=bill_of_module(program, module, facts, target), code_bytes=size)
+
+
+def _module_facts(program: Program, module: Module) -> StaticFacts:
+    from edgekernelbench.compilers.tvm.bill import static_facts
+
+    return static_facts(module, program, None, 0.0)

@@ -7,11 +7,13 @@ from collections import Counter
 from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.analysis.code import DeviceCode
+from edgekernelbench.analysis.roof import roof
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
 from edgekernelbench.compilers.base import KernelBill
+from edgekernelbench.compilers.budget import Item
 from edgekernelbench.ir.core import Program
 from edgekernelbench.lowering import nest
-from edgekernelbench.lowering.facts import Facts, function_facts
+from edgekernelbench.lowering.facts import function_facts
 from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks
@@ -40,13 +42,15 @@ class Explanation(BaseModel):
         flops: arithmetic of one call; a multiply-add counts 2, ``max`` and ``min`` 1. Comparisons
             and selections count 0: most of them are borders, whose number the schedule decides.
         least_compute_us, least_memory_us: bounds by operations and by memory traffic, at the
-            measured peaks; None where the peak was not measured.
+            peaks; None where the peak is not known.
+        roof_source: whose figures the peaks are: ``measured``, or ``of the vendor``.
         unmeasured: in words, which peak is missing and what to do about it; else empty.
         instructions: what the dot products of the nest are done with, ``name x lanes``, the most
             frequent in the text first.
         bound: which of the two is larger: ``compute`` or ``memory``.
         kernels: what each device kernel takes, where a compiler said so.
         not_compiled: why it did not.
+        budget, over_budget: a line for each limit of the target, and what exceeds one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,9 +70,13 @@ class Explanation(BaseModel):
     least_compute_us: float | None = None
     least_memory_us: float | None = None
     bound: str | None = None
+    roof_source: str = ""
     unmeasured: str = ""
     kernels: tuple[KernelBill, ...] = ()
     not_compiled: str = ""
+    code_bytes: int | None = None
+    budget: tuple[Item, ...] = ()
+    over_budget: str = ""
 
 
 def explain(
@@ -88,54 +96,36 @@ def explain(
     facts = function_facts(module.main)
     io = sum(tensor.bytes for tensor in (*program.inputs, *program.outputs))
     levels = level_traffic(module.main, target.cache_bytes)
-    compute_us = memory_us = bound = None
-    if peaks is not None:
-        seconds = _arithmetic_seconds(facts, peaks)
-        compute_us = None if seconds is None else 1e6 * seconds
-        outer = levels[-1].bytes if levels else footprint_bytes(module.main)
-        resident = footprint_bytes(module.main)
-        memory_us = 1e6 * outer / peaks.bytes_per_s(int(resident))
-        if compute_us is not None:
-            bound = "compute" if compute_us >= memory_us else "memory"
+    resident = footprint_bytes(module.main)
+    outer = levels[-1].bytes if levels else resident
+    bounds = roof(target, peaks, facts, outer, resident)
+    bound = None
+    if bounds.compute_s is not None and bounds.memory_s is not None:
+        bound = "compute" if bounds.compute_s >= bounds.memory_s else "memory"
     return Explanation(
         kernel=program.name,
         target=target.name,
         nest=module.nest,
         flops=facts.flops,
         io_bytes=io,
-        footprint_bytes=footprint_bytes(module.main),
+        footprint_bytes=resident,
         levels=tuple(Level(name=v.name, capacity=v.capacity, bytes=v.bytes) for v in levels),
         packed_bytes=sum(tensor.bytes for tensor in module.packed),
         workspace_bytes=module.workspace_bytes,
         memory_limit_bytes=target.memory_bytes,
         operations_per_byte=facts.flops / max(1, io),
         instructions=_instructions(module.main.body),
-        least_compute_us=compute_us,
-        least_memory_us=memory_us,
+        least_compute_us=None if bounds.compute_s is None else 1e6 * bounds.compute_s,
+        least_memory_us=None if bounds.memory_s is None else 1e6 * bounds.memory_s,
         bound=bound,
-        unmeasured=_unmeasured(target, peaks, compute_us),
+        roof_source=bounds.source,
+        unmeasured=bounds.missing,
         kernels=code.kernels,
         not_compiled=code.not_compiled,
+        code_bytes=code.code_bytes,
+        budget=code.budget,
+        over_budget=code.over_budget,
     )
-
-
-def _arithmetic_seconds(facts: Facts, peaks: Peaks) -> float | None:
-    """What the operations take at the peaks; None where the peak of one kind was not measured."""
-    if not facts.dots:
-        return facts.flops / peaks.flops_f32
-    if peaks.ops_bytes is None:
-        return None
-    return (facts.flops - facts.dots) / peaks.flops_f32 + facts.dots / peaks.ops_bytes
-
-
-def _unmeasured(target: Target, peaks: Peaks | None, compute_us: float | None) -> str:
-    if target.backend != "llvm":
-        return f"no peaks of {target.name}: they are measured of CPUs only"
-    if peaks is None:
-        return "the peaks of this host are not measured: run `ekb devices probe`"
-    if compute_us is None:
-        return "the peak of dot products of bytes is not measured: run `ekb devices probe`"
-    return ""
 
 
 def _instructions(body: nest.Stmt) -> tuple[str, ...]:

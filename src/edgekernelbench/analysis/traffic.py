@@ -191,7 +191,7 @@ def accesses(body: nest.Stmt) -> Iterable[Access]:
             for node in core.walk(expr):
                 if isinstance(node, core.Load):
                     yield Access(node.tensor, node.indices)
-        if isinstance(statement, nest.Store):
+        if isinstance(statement, nest.Store | nest.Atomic):
             yield Access(statement.tensor, statement.indices)
         if isinstance(statement, nest.Dot):
             yield from _dot_accesses(statement)

@@ -24,17 +24,21 @@ def prepare(name: str, materials: Materials, target: Target, folder: Path) -> Re
     task = tunable(materials, target)
     if isinstance(task, Unavailable):
         return task
-    ports = {
-        port.name: Argument(name=port.name, dtype=port.dtype, shape=port.shape, role=port.role)
-        for port in materials.ports
-    }
     try:
-        without, why = build_graph(task.graph, ports, target, folder)
+        without, why = build_graph(task.graph, arguments(materials), target, folder)
     except Refused as reason:
         return Unavailable(str(reason))
     route = f"{task.source}, DLight{_but(without)}"
     notes = (task.note, f"DLight with all its rules: {why}" if why else "")
     return _recipe(name, task, materials, route, tuple(note for note in notes if note))
+
+
+def arguments(materials: Materials) -> dict[str, Argument]:
+    """The task's ports as a kernel's arguments, by name."""
+    return {
+        port.name: Argument(name=port.name, dtype=port.dtype, shape=port.shape, role=port.role)
+        for port in materials.ports
+    }
 
 
 def _recipe(

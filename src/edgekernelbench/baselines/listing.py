@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.baselines import packs
 from edgekernelbench.baselines.registry import BASELINES, load_baseline
+from edgekernelbench.baselines.schedules import cpu_of, device_name
 from edgekernelbench.targets.model import Target
 
 
@@ -26,8 +27,9 @@ class BaselineRow(_Told):
 
 
 class PackRow(_Told):
-    """How many schedules of a pack were tuned for the target's CPU, for another one of its kind or
-    of another kind, or are of no use to it (another version of the compiler)."""
+    """How many schedules of a pack were tuned for the target's device, for another one of its kind,
+    or of another kind, or are of no use to it (those for CPUs to a GPU, those of another version of
+    the compiler)."""
 
     path: str
     schedules: int
@@ -38,9 +40,10 @@ class PackRow(_Told):
 
 
 class Listing(_Told):
-    """See the module."""
+    """See the module. ``device``: beside the CPU, if the target is one."""
 
     cpu: str
+    device: str
     threads: int
     baselines: tuple[BaselineRow, ...]
     packs: tuple[PackRow, ...]
@@ -54,7 +57,13 @@ def listing(target: Target) -> Listing:
     """
     rows = tuple(_baseline(name, place) for name, place in BASELINES.items())
     found = tuple(_pack(path, target) for path in packs.pack_files())
-    return Listing(cpu=packs.cpu_of(target), threads=target.threads, baselines=rows, packs=found)
+    return Listing(
+        cpu=cpu_of(target),
+        device=device_name(target),
+        threads=target.threads,
+        baselines=rows,
+        packs=found,
+    )
 
 
 def _baseline(name: str, place: str) -> BaselineRow:

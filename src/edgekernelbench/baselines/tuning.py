@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,13 @@ from filelock import FileLock, Timeout
 
 from edgekernelbench.baselines import packs
 from edgekernelbench.baselines.base import Materials, Unavailable
-from edgekernelbench.baselines.packs import Schedule
+from edgekernelbench.baselines.schedules import (
+    Identity,
+    Schedule,
+    compiler_version,
+    identity,
+    schedule_for,
+)
 from edgekernelbench.baselines.tunable import tunable
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.host import host_target
@@ -29,8 +36,8 @@ from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.placement import Slot
 
 if TYPE_CHECKING:
+    from edgekernelbench.compilers.tvm.tuning.bench import Bench
     from edgekernelbench.compilers.tvm.tuning.decide import Decision
-    from edgekernelbench.compilers.tvm.tuning.measure import Bench
     from edgekernelbench.compilers.tvm.tuning.search import Trial
 
 MAIN_SHARE = 0.05
@@ -96,15 +103,6 @@ def _trials(share: float, trials: int) -> int:
 
 
 # ---------------------------------------------------------------- the pack
-Identity = tuple[str, str, str, int, str]
-
-
-def identity(function: str, target: Target) -> Identity:
-    """Of the schedule for a function, by its key, on a target; see `Schedule.identity`."""
-    arch, cpu = packs.arch_of(target), packs.cpu_of(target)
-    return (function, arch, cpu, target.threads, packs.compiler_version())
-
-
 class PackWriter:
     """A pack that is being made, held by one process. Made by `open_pack`.
 
@@ -228,12 +226,37 @@ def _cut_unfinished(path: Path) -> None:
 # ---------------------------------------------------------------- the search
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What a search works with. ``deadline``: by `time.monotonic`, no batch begins after it."""
+    """What a search works with.
+
+    Attributes:
+        turn: a file that exists; whoever uses a device has a lock on it.
+        deadline: by `time.monotonic`; no batch begins after it.
+    """
 
     target: Target
     slot: Slot
     parts: Path
+    turn: Path
     deadline: float = float("inf")
+
+    @contextmanager
+    def bench(self) -> Iterator[Bench]:
+        """Where candidates are built and timed."""
+        from edgekernelbench.compilers.tvm.build import tvm_target
+        from edgekernelbench.compilers.tvm.tuning.measure import HostBench
+
+        if self.target.device is None:
+            yield HostBench(tvm_target(self.target), self.slot)
+            return
+        from edgekernelbench.compilers.tvm.gpu.build import device_target
+        from edgekernelbench.compilers.tvm.tuning.device_bench import DeviceBench
+
+        host = host_target().model_copy(update={"threads": len(self.slot.timed)})
+        beside, device = HostBench(tvm_target(host), self.slot), device_target(self.target)
+        with tempfile.TemporaryDirectory(prefix="ekb-tune-") as scratch:
+            bench = DeviceBench(self.target, device, beside, self.turn, Path(scratch))
+            with closing(bench):
+                yield bench
 
 
 def search(
@@ -284,25 +307,23 @@ class _Search:
         return stopped
 
     def run(self, name: str, function: Any) -> Schedule | None:
-        from edgekernelbench.compilers.tvm.build import tvm_target
         from edgekernelbench.compilers.tvm.tuning.graph import standalone
-        from edgekernelbench.compilers.tvm.tuning.measure import Bench
         from edgekernelbench.compilers.tvm.tuning.search import tune
 
         module, means = standalone(function), self._means
-        bench = Bench(tvm_target(means.target), means.slot)
         left, reason = self._errand.wanted - self._done, ""
         self._tell(0, "begins")
-        try:
-            if left > 0:
-                tune(module, bench, left, tuple(self._trials), self._batch, means.deadline)
-        except ValueError as error:
-            reason = str(error)
-        late = self._done < self._errand.wanted and time.monotonic() >= means.deadline
-        if late and not self._done:
-            return None
-        wanted = self._done if late else self._errand.wanted
-        return self._finished(name, module, bench, wanted, reason)
+        with means.bench() as bench:
+            try:
+                if left > 0:
+                    tune(module, bench, left, tuple(self._trials), self._batch, means.deadline)
+            except ValueError as error:
+                reason = str(error)
+            late = self._done < self._errand.wanted and time.monotonic() >= means.deadline
+            if late and not self._done:
+                return None
+            wanted = self._done if late else self._errand.wanted
+            return self._finished(name, module, bench, wanted, reason)
 
     @property
     def _done(self) -> int:
@@ -318,17 +339,13 @@ class _Search:
         from edgekernelbench.compilers.tvm.tuning.search import cost_model_name
 
         decision = decide(module, self._trials, bench)
-        best, target = decision.best, self._means.target
-        return Schedule(
+        best = decision.best
+        return schedule_for(
+            self._means.target,
             function=self._errand.function,
             name=name,
             workload=self._errand.workload,
-            arch=packs.arch_of(target),
-            cpu=packs.cpu_of(target),
-            host=host_target().mcpu or "generic",
-            vector_bits=target.vector_bits,
-            threads=target.threads,
-            compiler=packs.compiler_version(),
+            compiler=compiler_version(),
             trials=self._done,
             wanted=wanted,
             guide=cost_model_name(),

@@ -66,8 +66,9 @@ def tune(
 ) -> None:
     """Search schedules for the baseline `tvm-tuned`; run again to go on where it stopped.
 
-    The machine should have nothing else to do. Exit code 1 if a task failed; running out of
-    --minutes is no failure.
+    For opencl and cuda candidates are measured on the device one at a time, and searched for and
+    built side by side. The machine should have nothing else to do. Exit code 1 if a task failed;
+    running out of --minutes is no failure.
     """
     from edgekernelbench.baselines.packs import named_pack
     from edgekernelbench.runs.tuning import TuneConfig
@@ -81,6 +82,7 @@ def tune(
     machine = _machine(target, mcpu, threads)
     config = TuneConfig(tuple(chosen), machine, path, trials, jobs, minutes)
     lines = _Lines(len(chosen))
+    _say(_guide())
     result = tune_core(config, lines.progress, lines.ended)
     _tell(result, path, json)
     _warn_unread(path)
@@ -91,8 +93,21 @@ def _machine(target: str, mcpu: str | None, threads: int | None) -> Target:
     from edgekernelbench.targets.host import host_as
     from edgekernelbench.targets.registry import find_target
 
+    if target != "llvm" and (mcpu or threads):
+        raise UsageError(
+            f"--mcpu and --threads are for CPUs, and the target is {target!r}", "leave them out"
+        )
     machine = find_target(target) if mcpu is None else host_as(mcpu)
     return machine if threads is None else machine.model_copy(update={"threads": threads})
+
+
+def _guide() -> str:
+    from edgekernelbench.compilers.tvm.tuning.search import cost_model_name
+
+    if cost_model_name() == "xgb":
+        return "candidates are chosen by a cost model of XGBoost"
+    how = "pip install 'edgekernelbench[tune]'"
+    return f"candidates are chosen by chance: the cost model needs XGBoost ({how})"
 
 
 class _Lines:
@@ -163,11 +178,12 @@ def show(target: TargetOption = "llvm", json: JsonOption = False) -> None:
     for baseline in found.baselines:
         table.add_row(baseline.name, "yes" if baseline.scored else "no", baseline.summary)
     out.print(table)
-    out.print(f"\nschedule packs (this target: {found.cpu}, {found.threads} threads)", markup=False)
+    machine = found.device or f"{found.cpu}, {found.threads} threads"
+    out.print(f"\nschedule packs (this target: {machine})", markup=False)
     if not found.packs:
         out.print("none yet; `ekb baseline tune` makes one")
         return
-    headings = ("pack", "schedules", "this CPU", "its kind", "transferred", "of no use")
+    headings = ("pack", "schedules", "this device", "its kind", "transferred", "of no use")
     table = Table(*headings, box=None, pad_edge=False)
     for pack in found.packs:
         figures = (pack.schedules, pack.own, pack.kin, pack.transferred, pack.useless)

@@ -67,7 +67,7 @@ def _compiled(result: StaticResult, target: Target) -> DeviceCode:
         return DeviceCode()
     code = device_code(result.program, result.module, target)
     result.diagnostics += code.diagnostics
-    result.ok = not code.diagnostics
+    result.ok = not code.diagnostics and not code.over_budget
     return code
 
 
@@ -79,6 +79,10 @@ def _print_json(
         "kernel": None if result.kernel is None else result.kernel.name,
         "diagnostics": [d.as_dict(text) for d in result.diagnostics],
     }
+    if code.budget:
+        printed["budget"] = [{**item.model_dump(), "over": item.over} for item in code.budget]
+        printed["over_budget"] = code.over_budget
+        printed["code_bytes"] = code.code_bytes
     if code.kernels or code.not_compiled:
         printed["kernels"] = [bill.model_dump(mode="json") for bill in code.kernels]
         printed["not_compiled"] = code.not_compiled
@@ -96,7 +100,10 @@ def _print(
         print(render(diagnostic, text, name), end="\n\n")
     errors = sum(d.severity == "error" for d in result.diagnostics)
     kernel_name = "?" if result.kernel is None else result.kernel.name
-    print(f"{name}: {kernel_name} is right" if result.ok else f"{name}: {errors} error(s)")
+    if code.over_budget:
+        print(f"{name}: {kernel_name} is over budget: {code.over_budget}")
+    else:
+        print(f"{name}: {kernel_name} is right" if result.ok else f"{name}: {errors} error(s)")
     for line in code.lines():
         print(line)
     if report is None:

@@ -36,7 +36,10 @@ KernelArgument = Annotated[
     str, typer.Argument(metavar="KERNEL", help="A kernel file (.ekir), or - for standard input.")
 ]
 TargetOption = Annotated[
-    str, typer.Option("--target", help="llvm (this host), or the name of a device profile.")
+    str,
+    typer.Option(
+        "--target", help="llvm (this host), opencl, cuda, or a device profile: its name or file."
+    ),
 ]
 SUBSETS_HELP = "quick, agent, heldout, all, own or own:NAME."
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

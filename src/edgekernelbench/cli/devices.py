@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,12 +21,22 @@ def list_(json: JsonOption = False) -> None:
     found = list_targets()
     if json:
         targets = [target.model_dump(mode="json") for target in found.targets]
-        print_json({"targets": targets, "missing": list(found.missing)})
+        profiles = [
+            {**p.profile.model_dump(mode="json"), "file": str(p.file)} for p in found.profiles
+        ]
+        lists = {"missing": list(found.missing), "problems": list(found.problems)}
+        print_json({"targets": targets, "profiles": profiles, **lists})
         return
     for target in found.targets:
         out.print(f"{target.name:32} {target.description}", markup=False, soft_wrap=True)
     for line in found.missing:
         out.print(line, markup=False, soft_wrap=True)
+    out.print("\nprofiles: code is generated and billed without the device")
+    for each in found.profiles:
+        line = f"{each.profile.name:32} {each.profile.description}"
+        out.print(line, markup=False, soft_wrap=True)
+    for line in found.problems:
+        out.print(f"not usable: {line}", markup=False, soft_wrap=True)
 
 
 @app.command("show")
@@ -38,32 +49,60 @@ def show(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the profile of a target."""
+    """Show a target: its limits, its peaks, and where a profile has them from."""
+    from edgekernelbench.targets.profiles.places import find_profile
     from edgekernelbench.targets.registry import find_target
 
     if name is not None and target is not None:
         raise UsageError("two targets: one by position, one by --target", "give one of them")
-    profile = find_target(name or target or "llvm").model_dump(mode="json")
+    wanted = name or target or "llvm"
+    profile = find_target(wanted).model_dump(mode="json")
+    found = find_profile(wanted)
+    sources = [] if found is None else found.profile.model_dump(mode="json")["sources"]
     if json:
-        print_json(profile)
+        print_json({**profile, "sources": sources})
         return
     for key, value in profile.items():
         out.print(f"{key:16} {value}", markup=False)
+    for source in sources:
+        title = " ".join(part for part in (source["title"], source["url"]) if part)
+        line = f"{', '.join(source['of'])}: {source['kind']}: {title or 'no document'}"
+        out.print(f"source           {line}", markup=False, soft_wrap=True)
+        out.print(f"                 {source['says']}", markup=False, soft_wrap=True)
 
 
 @app.command("probe")
-def probe(target: TargetOption = "llvm", json: JsonOption = False) -> None:
-    """Measure the peaks of a target (bandwidth, operations) with kernels written in the IR."""
+def probe(
+    target: TargetOption = "llvm",
+    out_file: Annotated[
+        Path | None,
+        typer.Option("--out", help="The profile; probed-TARGET.yaml in your folder if left out."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure the peaks of a target (bandwidth, operations) with kernels written in the IR, and
+    write its profile."""
     from edgekernelbench.evaluator.peaks import measure_peaks
+    from edgekernelbench.targets.profiles.places import own_folder
+    from edgekernelbench.targets.profiles.write import probed_name, profile_text, write_profile
     from edgekernelbench.targets.registry import find_target
 
     def say(name: str, done: int, of: int) -> None:
         err.print(f"[{done + 1}/{of}] {name}", markup=False, soft_wrap=True)
 
-    peaks = measure_peaks(find_target(target), progress=say)
+    probed = find_target(target)
+    file = out_file or own_folder() / f"{probed_name(probed)}.yaml"
+    peaks = measure_peaks(probed, progress=say)
+    write_profile(profile_text(probed, peaks, file.stem), file)
     if json:
-        print_json(peaks.model_dump(mode="json"))
+        print_json({**peaks.model_dump(mode="json"), "profile": str(file)})
         return
-    for key, value in peaks.model_dump(mode="json").items():
-        text = quantity(value, "") if isinstance(value, float) else str(value)
-        out.print(f"{key:24} {text}", markup=False)
+    for name, rate in peaks.kernels.items():
+        unit = "op/s" if "product" in name or name.startswith("bytes") else "B/s"
+        spread = peaks.spread.get(name)
+        told = "" if spread is None else f"  spread {100 * spread:.1f} %"
+        out.print(f"{name:24} {quantity(rate, unit):>12}{told}", markup=False)
+    for line in peaks.failures:
+        out.print(f"no time: {line}", markup=False, soft_wrap=True)
+    out.print(f"{'measured':24} {peaks.date}: {peaks.method}", markup=False, soft_wrap=True)
+    out.print(f"{'profile':24} {file}", markup=False, soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -78,9 +79,11 @@ def explain(
         raise typer.Exit(1)
     result = compute(checked.program, module, profile, load_peaks(profile), code)
     if json:
-        print_json({"ok": True, **result.model_dump(mode="json")})
+        print_json({"ok": not result.over_budget, **result.model_dump(mode="json")})
     else:
         _print(result, code)
+    if result.over_budget:
+        raise typer.Exit(1)
 
 
 def _interaction(
@@ -164,6 +167,9 @@ def _print(result: Explanation, code: DeviceCode) -> None:
     out.print(f"packed          {quantity(result.packed_bytes, 'B')}")
     for line in code.lines():
         out.print(line, markup=False, soft_wrap=True)
+    for item in result.budget:
+        mark = "[bold red]over budget[/]     " if item.over else "within          "
+        out.print(mark + escape(item.says()), soft_wrap=True)
     out.print(f"intensity       {result.operations_per_byte:.2f} operations a byte in and out")
     out.print(f"roofline        {_roofline(result)}", markup=False, soft_wrap=True)
 
@@ -172,6 +178,8 @@ def _roofline(result: Explanation) -> str:
     parts = {"arithmetic": result.least_compute_us, "memory traffic": result.least_memory_us}
     known = [f"{microseconds(us)} of {name}" for name, us in parts.items() if us is not None]
     least = f"at least {', '.join(known)}" if known else ""
+    if least and result.roof_source:
+        least += f" (peaks {result.roof_source})"
     if result.unmeasured:
         return "; ".join(text for text in (least, result.unmeasured) if text)
     return f"{least}: {result.bound}-bound"

@@ -10,7 +10,18 @@ from typing import NoReturn
 
 import typer
 
-from edgekernelbench.cli import baseline, check, devices, evaluate, explain, run, score, suite
+from edgekernelbench.cli import (
+    baseline,
+    check,
+    devices,
+    doctor,
+    evaluate,
+    explain,
+    portability,
+    run,
+    score,
+    suite,
+)
 from edgekernelbench.cli.common import err, fail
 from edgekernelbench.errors import UsageError
 
@@ -25,8 +36,10 @@ app.add_typer(suite.app, name="suite")
 app.add_typer(devices.app, name="devices")
 app.add_typer(baseline.app, name="baseline")
 app.command("check")(check.check)
+app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
+app.command("portability")(portability.portability)
 app.command("run")(run.run)
 app.command("score")(score.score)
 

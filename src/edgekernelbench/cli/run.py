@@ -109,7 +109,7 @@ def run(
         _export(order, model, export)
         return
     stored = _stored(order, model, answers)
-    with _Display() as display:
+    with Display() as display:
         if model is None or stored is not None:
             records = _run_alone(order, stored, display)
         else:
@@ -139,7 +139,7 @@ def run(
 REPLAY = "replay:"
 
 
-def _run_alone(order: Order, model: Model | None, display: _Display) -> list[Record]:
+def _run_alone(order: Order, model: Model | None, display: Display) -> list[Record]:
     """Without a provider: an agent that asks nobody, or stored answers."""
     from edgekernelbench.evaluator import Evaluator
     from edgekernelbench.runs.run import run as run_core
@@ -179,7 +179,7 @@ def _stored(order: Order, model: str | None, answers: Path | None) -> Model | No
     return None
 
 
-def _run_with_model(order: Order, display: _Display, **asking: Any) -> list[Record]:
+def _run_with_model(order: Order, display: Display, **asking: Any) -> list[Record]:
     from edgekernelbench.agents.registry import CODING_AGENTS, MODEL_AGENTS, make_agent
 
     if order.agent not in {*MODEL_AGENTS, *CODING_AGENTS}:
@@ -212,7 +212,7 @@ def why_no_verdict(record: Record) -> str:
     return lines[-1] if lines else ""
 
 
-class _Display:
+class Display:
     """A growing table of finished attempts above a line that says what runs now."""
 
     def __init__(self) -> None:
@@ -223,7 +223,7 @@ class _Display:
         self._evaluations = 0
         self._header_shown = False
 
-    def __enter__(self) -> _Display:
+    def __enter__(self) -> Display:
         self._live.start()
         return self
 

@@ -25,7 +25,8 @@ def share(cell: dict[str, Any]) -> str:
     return text
 
 
-def _table(title: str, caption: str | None = None) -> Table:
+def plain_table(title: str | None, caption: str | None = None) -> Table:
+    """A table without frames."""
     return Table(
         title=title,
         title_justify="left",
@@ -47,7 +48,7 @@ def score_tables(result: dict[str, Any]) -> Iterator[Table]:
     """Headline, one row a baseline; then one row a level, a family, a domain and a backend."""
     yield _headline(result)
     for title in ("level", "family", "domain", "backend"):
-        table = _table(f"by {title}")
+        table = plain_table(f"by {title}")
         table.add_column(title)
         table.add_column("Correct@1")
         table.add_column("Fast@1.0 best")
@@ -62,12 +63,36 @@ def score_tables(result: dict[str, Any]) -> Iterator[Table]:
                 _times(group["geomean_speedup"].get("tvm")),
             )
         yield table
+    if result.get("portability"):
+        yield portability_table(result["portability"])
+
+
+_SHARES = {
+    "correct_on_all": "correct on all",
+    "fast_on_all": "fast on all",
+    "fast_on_one": "fast on at least one",
+}
+
+
+def portability_table(scores: dict[str, Any]) -> Table:
+    """Shares of kernels: of those judged on all targets, and on the targets that support each."""
+    left = ", ".join(f"{reason} {count}" for reason, count in scores["left_out"].items())
+    table = plain_table(
+        f"portability: {scores['kernels']} kernels on {', '.join(scores['targets'])}",
+        f"Left out of the first column: {left or 'none'}.\n"
+        "Fast: the lower bound of the speed-up over best reaches 1.",
+    )
+    for column in ("kernels", "judged on all", "where supported"):
+        table.add_column(column)
+    for key, words in _SHARES.items():
+        table.add_row(words, share(scores[key]), share(scores["where_supported"][key]))
+    return table
 
 
 def _headline(result: dict[str, Any]) -> Table:
     statuses = ", ".join(f"{name} {count}" for name, count in result["statuses"].items())
     correct = "  ".join(f"Correct@{k} {share(v)}" for k, v in result["correct_at"].items())
-    table = _table(
+    table = plain_table(
         f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}\n"
         f"spent: {_spent(result['spent'])}",
         "[low, high]: 95 % interval over tasks. Fast: the lower bound of the speed-up's 95 %\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -30,9 +31,13 @@ class Argument(_Stored):
     shape: tuple[int, ...]
     role: Role
 
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.bytes
+
 
 class KernelBill(_Stored):
-    """What one device kernel takes, as the assembler says.
+    """What one device kernel takes. What only an assembler knows is None where there is none.
 
     Attributes:
         registers: of a thread.
@@ -42,10 +47,10 @@ class KernelBill(_Stored):
     """
 
     name: str
-    registers: int
+    registers: int | None = None
     shared_bytes: int
-    spilled_bytes: int
-    stack_bytes: int
+    spilled_bytes: int | None = None
+    stack_bytes: int | None = None
 
 
 class StaticFacts(_Stored):
@@ -59,7 +64,7 @@ class StaticFacts(_Stored):
         code_bytes: size of the executable code section, when the compiler can tell.
         compile_seconds: lowering, code generation and linking.
         nest: readable sketch of the final loop nest.
-        kernels: of the device, where its assembler was at hand.
+        kernels: of the device.
     """
 
     flops: float

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgekernelbench.compilers.budget import bill_of, over
 from edgekernelbench.evaluator import environment
 from edgekernelbench.evaluator.buildchild import text_hash
 from edgekernelbench.evaluator.building import BuiltKernel
@@ -37,6 +38,7 @@ _BUILD_STATUS = {
     "wrong_shape_or_dtype": EvaluationStatus.WRONG_SHAPE_OR_DTYPE,
     "unsupported": EvaluationStatus.UNSUPPORTED,
     "compile_error": EvaluationStatus.COMPILE_ERROR,
+    "over_budget": EvaluationStatus.OVER_BUDGET,
 }
 
 
@@ -221,19 +223,17 @@ class Attempt:
     def _check_bill(self, built: BuiltKernel) -> None:
         """Over budget before anything runs, where the sum is known."""
         assert built.manifest is not None
-        facts = built.manifest.facts
         self.launches = built.launches
-        total = facts.io_bytes + facts.packed_bytes + facts.workspace_bytes
-        limit = self._evaluator.target.memory_bytes
+        items = bill_of(built.manifest, self._evaluator.target)
+        memory = next(item for item in items if item.what == "memory")
         self._fields["resources"] = Resources(
-            facts=facts, memory_bytes=total, memory_limit_bytes=limit
+            facts=built.manifest.facts,
+            memory_bytes=memory.needed,
+            memory_limit_bytes=memory.allowed,
+            budget=items,
         )
-        if total > limit:
-            raise _Verdict(
-                EvaluationStatus.OVER_BUDGET,
-                f"{total} bytes needed, {limit} allowed: inputs and outputs {facts.io_bytes}, "
-                f"packed constants {facts.packed_bytes}, workspace {facts.workspace_bytes}",
-            )
+        if said := over(items):
+            raise _Verdict(EvaluationStatus.OVER_BUDGET, said)
 
     def _bill_of_run(self, match: Match, candidate: Contestant) -> None:
         """Raises the verdict when more memory was used than is allowed."""

@@ -28,7 +28,9 @@ from edgekernelbench.targets.model import Target
 
 _MAX_TEXT = 4000
 
-Outcome = Literal["built", "invalid_ir", "wrong_shape_or_dtype", "unsupported", "compile_error"]
+Outcome = Literal[
+    "built", "invalid_ir", "wrong_shape_or_dtype", "unsupported", "compile_error", "over_budget"
+]
 
 
 class _Message(BaseModel):
@@ -102,7 +104,17 @@ def _build_kernel(job: KernelJob) -> KernelReply:
     began = time.perf_counter()
     built = compiler.compile(checked.kernel, checked.program, job.target, Path.cwd())
     seconds["compile"] = time.perf_counter() - began
-    return reply("compile_error" if built.artifact is None else "built", found + built.diagnostics)
+    found += built.diagnostics
+    if built.artifact is not None:
+        return reply("built", found)
+    return reply(refusal(built.diagnostics), found)
+
+
+def refusal(diagnostics: tuple[Diagnostic, ...]) -> Outcome:
+    """What a compiler's refusal amounts to."""
+    from edgekernelbench.compilers.budget import beyond_limits
+
+    return "over_budget" if beyond_limits(diagnostics) else "compile_error"
 
 
 def text_hash(text: str) -> str:

@@ -60,11 +60,7 @@ class Evaluator:
         cache_dir: Path | None = None,
         machinery: Machinery | None = None,
     ) -> None:
-        if not _is_here(target):
-            raise UsageError(
-                f"target {target.name!r} cannot be run here",
-                "evaluations run on llvm, this host, and on opencl and cuda, devices of it",
-            )
+        require_here(target)
         self.settings = settings or EvalSettings()
         threads = self.settings.threads or target.threads
         self.target = target.model_copy(update={"threads": threads})
@@ -204,9 +200,27 @@ _machinery = machinery
 
 def _is_here(target: Target) -> bool:
     """Whether this host has what a target's programs run on."""
+    if target.unreachable:
+        return False
     if target.backend != "llvm":
         return target.device is not None
     return target.mtriple is None
+
+
+def require_here(target: Target) -> None:
+    """Refuses a target that programs cannot be run on from here.
+
+    Raises:
+        UsageError: it is one; says what is missing.
+    """
+    if _is_here(target):
+        return
+    why = f": {target.unreachable}" if target.unreachable else ""
+    raise UsageError(
+        f"target {target.name!r} cannot be run here{why}",
+        "`ekb check` and `ekb explain` generate and bill its code without the device; evaluations "
+        "run on llvm, this host, and on opencl and cuda, devices of it",
+    )
 
 
 def _device_limits(device: Device, memory_bytes: int | None = None) -> Limits:
@@ -232,7 +246,7 @@ def _lock_name(target: Target) -> str:
     shares it with ``llvm``."""
     device = target.device
     if device is None:
-        return target.name
+        return "llvm"
     if isinstance(device, CudaDevice):
         return f"cuda-{device.uuid}".lower()
     if device.is_host_cpu:

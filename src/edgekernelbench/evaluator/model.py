@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from edgekernelbench.compilers.base import StaticFacts
+from edgekernelbench.compilers.budget import Item
 from edgekernelbench.suite.correctness import OutputDetail
 
 
@@ -212,6 +213,7 @@ class Resources(_Stored):
         facts: what the compiler knows without a run.
         memory_bytes: inputs, outputs, packed copies and workspace together.
         memory_limit_bytes: what the target allows.
+        budget: a line for each limit of the target, those that are kept included.
         peak_rss_bytes: growth of the process's resident memory, inputs and outputs once included.
         first_call_us: the first call after loading, page faults and thread start included.
         prepack_seconds: packing the constants, outside the timed call.
@@ -220,6 +222,7 @@ class Resources(_Stored):
     facts: StaticFacts | None = None
     memory_bytes: int | None = None
     memory_limit_bytes: int | None = None
+    budget: tuple[Item, ...] = ()
     peak_rss_bytes: int | None = None
     first_call_us: float | None = None
     prepack_seconds: float | None = None

@@ -1,6 +1,6 @@
 """Measures the peaks of a target with kernels written in the IR, through the evaluator itself.
 
-Operations: register-tiled matrix products of f32, and of bytes. Bandwidth: a triad and a sum at
+Operations: register-tiled matrix products of each dtype. Bandwidth: a triad and a sum at
 working sets from the first cache to memory. Each counts with its best sample, and the best of all
 measurements on the same processor, so that other work on the machine does not lower a roof that
 results are held against.
@@ -17,6 +17,7 @@ import numpy as np
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.environment import observe
+from edgekernelbench.evaluator.peak_gpu import TypedProduct, cpu_products, gpu_products
 from edgekernelbench.evaluator.task import Arrays
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.correctness import Correctness
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from edgekernelbench.evaluator.evaluator import Evaluator
 
 METHOD = (
-    "best sample of kernels in the IR: register-tiled matrix products of f32, and of u8 by s8; "
+    "best sample of kernels in the IR: register-tiled matrix products of each dtype; "
     "triad and sum, bytes read and written once each"
 )
 
@@ -199,23 +200,24 @@ class Sum(_PeakTask):
         return {"s": inputs["x"].astype(np.float64).sum(axis=1)}
 
 
+_Measured = Product | ByteProduct | TypedProduct | Triad | Sum
+
+
 @dataclass(frozen=True, slots=True)
 class _Rate:
     name: str
-    task: Product | ByteProduct | Triad | Sum
+    task: _Measured
     text: str
 
 
 def _rates(target: Target) -> Iterator[_Rate]:
-    lanes = target.vector_bits // 32
-    product = Product()
-    for rows, columns in ((8, 2 * lanes), (4, 2 * lanes), (4, 4 * lanes)):
-        yield _Rate(f"product {rows}x{columns}", product, product.kernel(rows, columns))
-    bytes_ = ByteProduct()
-    for rows, columns in ((12, 2 * lanes), (6, 2 * lanes), (6, 4 * lanes), (4, 4 * lanes)):
-        yield _Rate(f"bytes {rows}x{columns}", bytes_, bytes_.kernel(rows, columns))
+    if target.gpu is None:
+        yield from _cpu_products(target)
+    else:
+        yield from (_Rate(*each) for each in gpu_products(target))
     last = target.cache_bytes[-1] if target.cache_bytes else 0
-    in_caches = [size * target.threads * 3 // 4 for size in target.cache_bytes[:-1]]
+    threads = 1 if target.gpu is not None else target.threads
+    in_caches = [size * threads * 3 // 4 for size in target.cache_bytes[:-1]]
     sizes: list[tuple[int, tuple[type[Triad | Sum], ...]]] = [
         *((size, (Triad, Sum)) for size in (*in_caches, last // 2)),
         (max(_MEMORY_BYTES, 2 * last), (Triad,)),
@@ -224,6 +226,17 @@ def _rates(target: Target) -> Iterator[_Rate]:
         for task in (kind(size) for kind in kinds):
             name = f"{type(task).__name__.lower()} {task.bytes_touched >> 10} KiB"
             yield _Rate(name, task, task.kernel())
+
+
+def _cpu_products(target: Target) -> Iterator[_Rate]:
+    lanes = target.vector_bits // 32
+    product = Product()
+    for rows, columns in ((8, 2 * lanes), (4, 2 * lanes), (4, 4 * lanes)):
+        yield _Rate(f"product {rows}x{columns}", product, product.kernel(rows, columns))
+    bytes_ = ByteProduct()
+    for rows, columns in ((12, 2 * lanes), (6, 2 * lanes), (6, 4 * lanes), (4, 4 * lanes)):
+        yield _Rate(f"bytes {rows}x{columns}", bytes_, bytes_.kernel(rows, columns))
+    yield from (_Rate(*each) for each in cpu_products(target))
 
 
 def _silent(_name: str, _done: int, _all: int) -> None:
@@ -245,21 +258,17 @@ def measure_peaks(
     Raises:
         UsageError: the target cannot be run here, or none of the kernels for a roof gave a time.
     """
-    if target.backend != "llvm":
-        raise UsageError(
-            f"the peaks of {target.name} cannot be measured: the kernels for it are for CPUs",
-            "peaks are measured of llvm, this host; other targets are held against no roofline",
-        )
     if evaluator is None:
         from edgekernelbench.evaluator.evaluator import Evaluator as Fresh
 
         with Fresh(target) as fresh:
             return measure_peaks(fresh.target, fresh, progress)
-    seen, failures = _measure(target, evaluator, progress)
-    products = {n: r for n, (r, task) in seen.items() if isinstance(task, Product)}
-    dots = [rate for rate, task in seen.values() if isinstance(task, ByteProduct)]
+    seen, failures, spread = _measure(target, evaluator, progress)
+    ops = _operations(seen)
     streams = [(n, r, task) for n, (r, task) in seen.items() if isinstance(task, Triad | Sum)]
-    if not products or not any(task.bytes_touched >= _MEMORY_BYTES // 2 for *_, task in streams):
+    if "f32" not in ops or not any(
+        task.bytes_touched >= _MEMORY_BYTES // 2 for *_, task in streams
+    ):
         raise UsageError(
             f"the peaks of {target.name} cannot be measured: {'; '.join(failures)}",
             "these kernels are known to be good: the device or the compiler does not work",
@@ -270,10 +279,12 @@ def measure_peaks(
     ]
     peaks = Peaks(
         target=target.name,
-        cpu=observe(target.threads).cpu,
+        cpu=observe(target.threads).cpu if target.device is None else target.description,
         threads=target.threads,
-        flops_f32=max(products.values()),
-        ops_bytes=max(dots, default=None),
+        flops_f32=ops["f32"],
+        ops_bytes=ops.get("s8"),
+        ops={dtype: rate for dtype, rate in ops.items() if dtype not in ("f32", "s8")},
+        spread=spread,
         bandwidths=tuple(sorted(bandwidths, key=lambda b: b.working_set)),
         kernels={name: rate for name, (rate, _) in seen.items()},
         failures=tuple(failures),
@@ -287,14 +298,24 @@ def measure_peaks(
     return peaks
 
 
+def _operations(seen: Mapping[str, tuple[float, _Measured]]) -> dict[str, float]:
+    """The best rate of products by dtype."""
+    best: dict[str, float] = {}
+    for rate, task in seen.values():
+        if isinstance(task, Product | ByteProduct | TypedProduct):
+            best[task.dtype] = max(rate, best.get(task.dtype, 0.0))
+    return best
+
+
 def _measure(
     target: Target, evaluator: Evaluator, progress: Callable[[str, int, int], None]
-) -> tuple[dict[str, tuple[float, Product | ByteProduct | Triad | Sum]], list[str]]:
-    """Operations or bytes a second by kernel, and what went wrong with the others."""
+) -> tuple[dict[str, tuple[float, _Measured]], list[str], dict[str, float]]:
+    """Operations or bytes a second by kernel, what went wrong with the others, and spreads."""
     from edgekernelbench.evaluator.session import TaskSession
 
-    seen: dict[str, tuple[float, Product | ByteProduct | Triad | Sum]] = {}
-    failures = []
+    seen: dict[str, tuple[float, _Measured]] = {}
+    failures: list[str] = []
+    spread: dict[str, float] = {}
     rates = tuple(_rates(target))
     for number, rate in enumerate(rates):
         progress(rate.name, number, len(rates))
@@ -307,7 +328,9 @@ def _measure(
         streams = isinstance(rate.task, Triad | Sum)
         work = rate.task.bytes_touched if streams else rate.task.flops
         seen[rate.name] = (work / seconds, rate.task)
-    return seen, failures
+        times = result.performance
+        spread[rate.name] = round((times.high_us - times.low_us) / 2 / times.median_us, 4)
+    return seen, failures, spread
 
 
 __all__ = ["load_peaks", "measure_peaks"]

@@ -22,7 +22,7 @@ from edgekernelbench.ir.words import DTYPES, RESERVED
 if TYPE_CHECKING:
     from lark import Lark
 
-_PIECES = frozenset({"scatter", "block", "thread"})
+_PIECES = frozenset({"scatter", "block", "thread", "warp", "mma"})
 _BEFORE_NAME = frozenset({"kernel", "table", "combiner"}) | _PIECES
 _KINDS = {"int": "INT", "float": "FLOAT", "end": "$END"}
 

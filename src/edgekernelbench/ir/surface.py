@@ -147,7 +147,9 @@ Stmt = (
 
 
 # ---------------------------------------------------------------- schedule and memory layers
-Annotation = Literal["parallel", "block", "thread", "vectorize", "unroll", "scatter", "dot4"]
+Annotation = Literal[
+    "parallel", "block", "thread", "warp", "vectorize", "unroll", "scatter", "dot4", "mma"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ SCHEDULE_WORDS = ("loops", "wave", "place", "inline", "option")
 MEMORY_WORDS = ("layout", "cache", "prefetch")
 LINE_WORDS = SCHEDULE_WORDS + MEMORY_WORDS
 DEFINITION_WORDS = ("def", "combiner", "template", "table")
-PIECE_WORDS = ("parallel", "block", "thread", "vectorize", "unroll", "scatter", "dot4", "by")
+PIECE_WORDS = (
+    "parallel", "block", "thread", "warp", "vectorize", "unroll", "scatter", "dot4", "mma", "by",
+)  # fmt: skip
 INFIX_WORDS = ("and", "or", "not", "if", "else", "where")
 
 DTYPE_ALIASES: dict[str, str | None] = {

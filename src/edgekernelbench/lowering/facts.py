@@ -100,6 +100,20 @@ class _Counter:
                 self._indices(indices, times)
             case nest.Dot():
                 self._dot(statement, times)
+            case nest.Atomic(tensor=tensor, indices=indices, value=value):
+                self._expr(value, times)
+                self._indices(indices, times)
+                self.facts.flops += times
+                self._traffic(tensor).read += times * tensor.dtype.bytes
+                self._traffic(tensor).written += times * tensor.dtype.bytes
+            case nest.Matrices(source=source):
+                self._indices(source.indices, times)
+                self._traffic(source.tensor).read += times * 16
+            case nest.Packed(elements=elements):
+                for element in elements:
+                    self._expr(element, times)
+            case nest.Mma():
+                self.facts.flops += times * statement.operations
             case nest.Alloc():
                 pass
 

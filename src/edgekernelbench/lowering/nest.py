@@ -24,11 +24,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from edgekernelbench.ir.core import Expr, Tensor, Var
+from edgekernelbench.ir.core import Expr, Load, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.dots.instructions import Instruction
 from edgekernelbench.lowering.options import Options
 
+AtomicOp = Literal["sum", "min", "max"]
 LoopKind = Literal["serial", "parallel", "unroll", "vectorize", "block", "thread"]
 
 
@@ -132,6 +133,21 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Atomic:
+    """``tensor[indices] = op(tensor[indices], value)`` in one step, whatever others do there.
+
+    Attributes:
+        tensor: of s32 or u32, global.
+        value: of the same dtype.
+    """
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    op: AtomicOp
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Quads:
     """Four bytes for each lane of a `Dot`, side by side in memory (row-major).
 
@@ -176,7 +192,78 @@ class Dot:
     instruction: Instruction
 
 
-Stmt = For | Store | LetValue | If | Seq | Alloc | Prefetch | Dot | Barrier
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """Brings four matrices of eight rows, 16 bytes each, from shared memory into registers of a
+    warp. Lane ``8 m + r`` names row r of matrix m; lane ``4 r + c`` gets word c of row r of every
+    matrix, in ``registers[first + m]``.
+
+    Attributes:
+        registers: of u32, each thread's own.
+        source: the first element of the row that this lane names; it is aligned to 16 bytes.
+        transposed: lane ``4 r + c`` gets elements ``2 c`` and ``2 c + 1`` of column r instead, of
+            matrices of 8 x 8 elements of two bytes.
+    """
+
+    registers: Tensor
+    first: int
+    source: Load
+    transposed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """``registers[place]``, of u32, becomes the bytes of two or four elements, the first lowest."""
+
+    registers: Tensor
+    place: int
+    elements: tuple[Load, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mma:
+    """Adds a product of 16 x K and K x 8 values, K of 32 bytes, on the tensor cores of a warp.
+
+    Lane ``4 r + c`` has rows r and r + 8 of the left factor and column r of the right one, of each
+    the words c and c + 4 along K, and results in columns ``2 c`` and ``2 c + 1``.
+
+    Attributes:
+        tensor: of f32 or s32, each thread's own.
+        indices: of its results: row r, both columns, then row r + 8.
+        left: ``left[left_first + h + 2 w]`` is word ``c + 4 w`` of row ``r + 8 h``.
+        right: ``right[right_first + w]`` is word ``c + 4 w`` of column r.
+        kinds: of the values of both factors.
+    """
+
+    tensor: Tensor
+    indices: tuple[tuple[Expr, ...], ...]
+    left: Tensor
+    left_first: int
+    right: Tensor
+    right_first: int
+    kinds: tuple[DType, DType]
+
+    @property
+    def operations(self) -> float:
+        """Of one thread: products and sums."""
+        return 2 * 16 * 8 * (32 // self.kinds[0].bytes) / 32
+
+
+Stmt = (
+    For
+    | Store
+    | LetValue
+    | If
+    | Seq
+    | Alloc
+    | Prefetch
+    | Dot
+    | Barrier
+    | Atomic
+    | Matrices
+    | Packed
+    | Mma
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,4 +330,10 @@ def expressions(statement: Stmt) -> tuple[Expr, ...]:
             return (cond,)
         case Dot(indices=indices, a=a, b=b):
             return (*indices, *a.indices, *b.indices)
+        case Atomic(indices=indices, value=value):
+            return (*indices, value)
+        case Matrices(source=source):
+            return (source,)
+        case Packed(elements=elements):
+            return elements
     return ()

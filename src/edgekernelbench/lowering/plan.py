@@ -28,6 +28,7 @@ class Piece:
         last: the innermost piece of its axis.
         reduction: a piece of a reduction axis.
         dot: its four values are taken together, by a dot product.
+        fragment: it is part of what tensor cores take at once.
     """
 
     axis: Var
@@ -37,6 +38,7 @@ class Piece:
     last: bool
     reduction: bool
     dot: bool = False
+    fragment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Scatter:
         test: the comparison, which landing settles.
         where: the rest of the condition, None when there is none.
         depth: the number of loops outside the point where elements land.
+        atomic: elements land from many threads at once, each in one step.
     """
 
     axis: Var
@@ -85,6 +88,7 @@ class Scatter:
     test: Expr
     where: Expr | None = None
     depth: int = 0
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +99,14 @@ class Nest:
         lands: the axis that has no loop, because elements land along it.
         depth: how many loops are outside the point where they do.
         cooperative: the threads of a block, however many, share the terms of each result.
+        atomic: elements land from many threads at once.
     """
 
     pieces: tuple[Piece, ...]
     lands: Var | None = None
     depth: int = 0
     cooperative: bool = False
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +144,17 @@ class StagePlan:
         return [expr for expr in found if expr is not None]
 
     @property
+    def first_fragment(self) -> int:
+        """Number of pieces outside of what tensor cores take at once (all, when there is none)."""
+        found = (k for k, p in enumerate(self.pieces) if p.fragment)
+        return next(found, len(self.pieces))
+
+    @property
     def split(self) -> Piece | None:
         """The parallel loop over chunks of a reduction axis, if there is one."""
         kinds = ("parallel", "block")
+        if self.scatter is not None and self.scatter.atomic:
+            return None
         return next((p for p in self.pieces if p.reduction and p.kind in kinds), None)
 
     @property
@@ -155,6 +169,16 @@ class StagePlan:
         none = len(self.pieces) if self.split is None else threads[-1] + 1  # chunks of one element
         inner = (k for k, p in enumerate(self.pieces) if p.reduction and k not in threads)
         return min(next(inner, none), self.first_shared, self._first_sharing)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether every partial result takes its terms in the order of their positions: row-major
+        over the axes of the reduction, however each of them is cut."""
+        if self.reduce is None:
+            return True
+        ranks = {axis.var: k for k, axis in enumerate(self.reduce.axes)}
+        seen = [ranks[p.axis] for p in self.pieces[self.first_reduction :] if p.reduction]
+        return seen == sorted(seen)
 
     @property
     def _first_sharing(self) -> int:
@@ -281,6 +305,7 @@ class Part:
     reduction: bool = False
     label: str | None = None
     dot: bool = False
+    fragment: bool = False
 
 
 def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
@@ -297,5 +322,6 @@ def name_pieces(parts: Sequence[Part]) -> tuple[Piece, ...]:
         last = rank == counts[part.axis] - 1
         step = 1 if last else part.step
         label = part.label or name
-        out.append(Piece(part.axis, label, step, part.kind, last, part.reduction, part.dot))
+        marks = part.dot, part.fragment
+        out.append(Piece(part.axis, label, step, part.kind, last, part.reduction, *marks))
     return tuple(out)

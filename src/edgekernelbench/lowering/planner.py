@@ -123,7 +123,7 @@ def stage_plan(place: Place, nest: Nest) -> StagePlan:
     reduce = rectified(stage.expr, pieces)
     scatter: Scatter | None = None
     if nest.lands is not None:
-        found = replace(scatters(stage)[nest.lands], depth=nest.depth)
+        found = replace(scatters(stage)[nest.lands], depth=nest.depth, atomic=nest.atomic)
         scatter = _landing(reduce, found, ranges)
     eager = reduce.where is not None
     where = None if reduce.where is None else total(reduce.where, ranges)

@@ -32,7 +32,7 @@ COPIES = Rule(
 
 # ---- schedule: place and inline
 NO_TARGET = Rule("E420", "`place A in S.loop` names a loop of another stage of the same loop body")
-CIRCULAR = Rule("E421", "placements form no circle")
+CIRCULAR = Rule("E421", "placements form no circle, and every stage runs after what it reads")
 UNRELATED = Rule("E422", "a placed stage feeds the stage it is placed in, or reads it")
 READERS = Rule("E423", "everything that reads a placed producer is inside the loop")
 INSIDE_REDUCTION = Rule("E424", "what reads a reduction is placed outside its reduction loops")
@@ -71,6 +71,12 @@ SCATTER = Rule(
     "data (`data == v`), inside the loops that decide where an element lands",
 )
 
+ATOMIC = Rule(
+    "E461",
+    "on a GPU, what lands by `scatter` is an integer sum, minimum or maximum, which is the same in "
+    "every order; loops of blocks and threads stand in front of `scatter`",
+)
+
 # ---- dot products
 DOT = Rule(
     "E432",
@@ -99,13 +105,27 @@ GPU_LOOPS = Rule(
     "`block` loops are the outermost ones of a nest that is not placed, `thread` loops are shared "
     "by the threads of a block; `parallel` goes with neither",
 )
-ON_CPU = Rule("E453", "`block` and `thread` are loops of a GPU")
+ON_CPU = Rule("E453", "`block`, `thread`, `warp` and `mma` are for GPUs")
 TEAM = Rule(
     "E454", "threads that keep results over loops of the block are all there at the same time"
 )
 AHEAD_COPY = Rule(
     "E455", "on a GPU, `prefetch T in S.k0 ahead 1` fetches the next tile of `cache T in S.k0`"
 )
+MMA = Rule(
+    "E456",
+    "`mma i, mma j, mma k` is the end of a nest: two spatial axes, then a reduction axis; `warp` "
+    "loops are the only other ones that threads share",
+)
+MMA_PRODUCT = Rule(
+    "E457",
+    "`mma` computes an f32 sum of products of two f16 tensors, or an s32 one of bytes, without a "
+    "condition; one factor moves along the first axis, the other one along the second",
+)
+MMA_TILE = Rule(
+    "E458", "`mma` takes multiples of 16 x 16 x 16 values, of bytes 16 x 16 x 32, and no remainders"
+)
+MMA_ARCH = Rule("E459", "tensor cores multiply as `mma` wants from sm_75 on")
 THREADS = Rule("E630", "a block has at most as many threads as the target runs together")
 SHARED_BYTES = Rule("E631", "what a block shares fits the shared memory of the target")
 

@@ -82,6 +82,19 @@ class _Lines:
                 count = "" if statement.count == 4 else f", {statement.count} of 4"
                 how = f"{statement.instruction.name} x {statement.lanes}{count}"
                 return f"dot {self._element(tensor, indices)} += {a} . {b}  ({how})"
+            case nest.Atomic(tensor=tensor, indices=indices, op=op, value=value):
+                return f"atomic {op} {self._element(tensor, indices)}, {self.show(value)}"
+            case nest.Matrices(registers=registers, first=first, source=source):
+                how = ", transposed" if statement.transposed else ""
+                place = f"{registers.name}[{first}..{first + 3}]"
+                return f"{place} = matrices at {self.show(source)}{how}"
+            case nest.Packed(registers=registers, place=place, elements=elements):
+                values = ", ".join(self.show(element) for element in elements)
+                return f"{registers.name}[{place}] = {values}"
+            case nest.Mma(tensor=tensor, indices=indices, left=left, right=right):
+                a = f"{left.name}[{statement.left_first}..]"
+                b = f"{right.name}[{statement.right_first}..]"
+                return f"mma {self._element(tensor, indices[0])}.. += {a} . {b}"
             case nest.Alloc(tensor=tensor, scope=scope):
                 shape = ", ".join(map(str, tensor.shape))
                 return f"{scope} {tensor.name}: {tensor.dtype.value}[{shape}]"

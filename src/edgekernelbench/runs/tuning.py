@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgekernelbench.baselines.base import Unavailable
-from edgekernelbench.baselines.packs import Schedule
+from edgekernelbench.baselines.schedules import Schedule, parse_schedule
 from edgekernelbench.baselines.tuning import (
     Errand,
     Heard,
@@ -94,10 +95,14 @@ def tune(config: TuneConfig, heard: Heard, ended: Callable[[Tuned], None]) -> Re
     """
     began = time.monotonic()
     _check(config.target)
-    places = slots(host_cores(), config.target.threads, config.jobs)
-    with open_pack(config.pack, config.target) as pack, device_lock(config.target):
+    places = _places(config)
+    with (
+        open_pack(config.pack, config.target) as pack,
+        device_lock(config.target),
+        tempfile.NamedTemporaryFile(prefix="ekb-tune-") as turn,
+    ):
         _preload()
-        foreman = _Foreman(config, pack, places, began, heard, ended)
+        foreman = _Foreman(config, pack, places, Path(turn.name), began, heard, ended)
         foreman.run()
     by_name = {result.workload: result for result in foreman.results}
     results = tuple(by_name[workload.id] for workload in config.workloads)
@@ -105,8 +110,23 @@ def tune(config: TuneConfig, heard: Heard, ended: Callable[[Tuned], None]) -> Re
 
 
 def _check(target: Target) -> None:
-    if target.backend != "llvm" or target.mtriple is not None:
-        raise UsageError(f"target {target.name!r} cannot be tuned here", "tune for llvm, this host")
+    on_host = target.backend == "llvm" and target.mtriple is None
+    if target.device is None and not on_host:
+        raise UsageError(
+            f"target {target.name!r} cannot be tuned here: candidates are measured on a device",
+            "tune for llvm (this host), or for opencl or cuda where there is a device",
+        )
+
+
+def _places(config: TuneConfig) -> tuple[Slot, ...]:
+    """Candidates for a device of its own take turns there: what slots do side by side is searching
+    and building. Where the device is this host's processor, there is one slot."""
+    cores, device = host_cores(), config.target.device
+    if device is None:
+        return slots(cores, config.target.threads, config.jobs)
+    if device.is_host_cpu:
+        return slots(cores, len(cores), config.jobs)
+    return slots(cores, 1, config.jobs)
 
 
 def _preload() -> None:
@@ -151,11 +171,12 @@ class _Foreman:
         config: TuneConfig,
         pack: PackWriter,
         places: tuple[Slot, ...],
+        turn: Path,
         began: float,
         heard: Heard,
         ended: Callable[[Tuned], None],
     ) -> None:
-        self._config, self._pack, self._slots = config, pack, places
+        self._config, self._pack, self._slots, self._turn = config, pack, places, turn
         self._heard, self._ended = heard, ended
         minutes = config.minutes
         self._deadline = began + 60 * minutes if minutes is not None else float("inf")
@@ -247,14 +268,14 @@ class _Foreman:
         known = self._pack.known(errand.function)
         work = partial(
             _search, by_id[errand.workload], errand, known, self._config, self._pack.parts,
-            self._deadline,
+            self._turn, self._deadline,
         )  # fmt: skip
         return _Job(work, partial(self._searched, errand))
 
     def _searched(self, errand: Errand, value: Any, error: str | None) -> None:
         late = False
         if error is None:
-            late = value is None or self._store(errand, Schedule.model_validate(value))
+            late = value is None or self._store(errand, parse_schedule(value.encode()))
         for task in self._tasks[errand.function]:
             task.late = task.late or late
             if error is not None:
@@ -296,15 +317,16 @@ def _search(
     known: Schedule | None,
     config: TuneConfig,
     parts: Path,
+    turn: Path,
     deadline: float,
     slot: Slot,
     say: Callable[[Any], None],
 ) -> Any:
-    """The schedule as JSON data."""
+    """The schedule as JSON text."""
 
     def heard(progress: Progress) -> None:
         say(asdict(progress))
 
-    means = Means(config.target, slot, parts, deadline)
+    means = Means(config.target, slot, parts, turn, deadline)
     found = search(materials(as_task(workload)), errand, known, means, heard)
-    return None if found is None else found.model_dump(mode="json")
+    return None if found is None else found.model_dump_json()

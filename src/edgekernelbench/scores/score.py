@@ -9,6 +9,7 @@ from typing import Any
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
 from edgekernelbench.records.schema import Record, Spent
+from edgekernelbench.scores.portability import portability
 from edgekernelbench.scores.statistics import geometric_mean, pass_at_k, wilson
 
 THRESHOLDS = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0)
@@ -37,7 +38,8 @@ def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]
         ks: the k of Correct@k. A k for which no task has enough attempts is left out.
 
     Returns:
-        The JSON object of ``ekb score --json``.
+        The JSON object of ``ekb score --json``; with ``portability`` where there are several
+        targets.
 
     Raises:
         UsageError: if the records mix agents, models, budgets or tolerance versions.
@@ -50,6 +52,11 @@ def score(records: Sequence[Record], ks: Iterable[int] = (1,)) -> dict[str, Any]
         for record in records:
             groups[key(record)].append(record)
         result[name] = {g: _section(groups[g], (1,)) for g in sorted(groups)}
+    over_targets = portability(
+        records, lambda r: is_fast(r, "best", 1.0), lambda r: "best" in _speedups(r)
+    )
+    if over_targets is not None:
+        result["portability"] = over_targets
     return result
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets import toolkit
 from edgekernelbench.targets.device import CudaDevice
+from edgekernelbench.targets.gpus import CUDA_REGISTERS, CUDA_REGISTERS_BLOCK
 from edgekernelbench.targets.model import Gpu, Target
 
 PASSED_ON = (
@@ -29,7 +30,7 @@ PASSED_ON = (
 
 _PROBE_SECONDS = 120
 _CODE_ONLY = "without a device code is still generated: --target cuda-sm_87"
-_DRIVER = f"install NVIDIA's driver for the device; {_CODE_ONLY}"
+DRIVER = f"install NVIDIA's driver for the device; {_CODE_ONLY}"
 
 
 class _Found(BaseModel):
@@ -70,7 +71,7 @@ def list_cuda() -> tuple[Target, ...]:
 def _usable(name: str) -> tuple[CudaDevice, ...]:
     found = devices()
     if not found.devices:
-        raise UsageError(f"target {name!r}: {found.missing}", _DRIVER)
+        raise UsageError(f"target {name!r}: {found.missing}", DRIVER)
     return found.devices
 
 
@@ -111,7 +112,7 @@ def devices() -> _Found:
         return _Found.model_validate_json(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValidationError):
         tail = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise UsageError(f"asking the CUDA driver fails: {tail[:300]}", _DRIVER) from None
+        raise UsageError(f"asking the CUDA driver fails: {tail[:300]}", DRIVER) from None
 
 
 def _profile(name: str, device: CudaDevice) -> Target:
@@ -129,6 +130,9 @@ def _profile(name: str, device: CudaDevice) -> Target:
             shared_bytes=device.shared_bytes,
             warp=device.warp,
             units=device.units,
+            shared_optin_bytes=device.shared_optin_bytes,
+            registers=CUDA_REGISTERS,
+            registers_block=CUDA_REGISTERS_BLOCK,
         ),
         cuda=device,
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Gpu, Target
 
+CUDA_REGISTERS, CUDA_REGISTERS_BLOCK = 255, 64 << 10
+"""Of a thread and of a block, on every architecture here."""
+
 # name: (multiprocessors of the device in mind, memory in GiB, what it is). A block has up to 1024
 # threads and 48 KiB of statically allocated shared memory on all of them.
 _CUDA = {
@@ -34,7 +37,15 @@ def cuda_target(arch: str) -> Target:
         known = ", ".join(f"cuda-{name}" for name in _CUDA)
         raise UsageError(f"architecture {arch!r} is unknown", f"targets for code only: {known}")
     units, gib, what = _CUDA[arch]
-    gpu = Gpu(arch=arch, max_threads=1024, shared_bytes=48 << 10, warp=32, units=units)
+    gpu = Gpu(
+        arch=arch,
+        max_threads=1024,
+        shared_bytes=48 << 10,
+        warp=32,
+        units=units,
+        registers=CUDA_REGISTERS,
+        registers_block=CUDA_REGISTERS_BLOCK,
+    )
     return _target(f"cuda-{arch}", "cuda", what, gpu, gib << 30)
 
 

@@ -17,9 +17,13 @@ class Gpu(BaseModel):
     Attributes:
         arch: NVIDIA's name of the architecture (``sm_87``), None elsewhere.
         max_threads: threads of one block (work items of a group).
-        shared_bytes: shared (local) memory of one block.
+        shared_bytes: shared (local) memory of one block, allocated statically.
         warp: threads that run in step.
         units: multiprocessors (compute units).
+        shared_optin_bytes: shared memory of a block in all, where its launch asks for it; None: no
+            more than ``shared_bytes``.
+        registers: of one thread; None: no limit that the toolchain does not keep itself.
+        registers_block: of all threads of a block together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,6 +33,29 @@ class Gpu(BaseModel):
     shared_bytes: int = 32 * 1024
     warp: int = 32
     units: int = 16
+    shared_optin_bytes: int | None = None
+    registers: int | None = None
+    registers_block: int | None = None
+
+
+class RatedPeak(BaseModel):
+    """The most that a device can do of one thing, as its profile says.
+
+    Attributes:
+        of: ``bandwidth`` (bytes read and written), or the dtype of multiply-adds that count 2.
+        rate: a second.
+        source: ``vendor``: derived from its documents; ``measured``: by kernels in the IR.
+        spread: half width of the 95 % interval of the measured median, relative.
+        working_set: bytes that the measuring kernel touches, of a bandwidth.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    of: str
+    rate: float
+    source: Literal["vendor", "measured"]
+    spread: float | None = None
+    working_set: int | None = None
 
 
 class Target(BaseModel):
@@ -46,10 +73,16 @@ class Target(BaseModel):
         vector_bits: SIMD width.
         cache_bytes: data cache sizes from L1 to the last level.
         memory_bytes: what a kernel and its tensors may take in all.
+        buffer_bytes: the largest single tensor; None: no limit of its own.
+        workspace_bytes: temporary memory of one call; None: no limit of its own.
+        code_bytes: machine code; None: no limit.
         dtypes_missing: dtypes that the device cannot compute with.
         gpu: limits of a device with the ``cuda`` or ``opencl`` backend, None for a CPU.
         opencl: the OpenCL device that kernels run on; None where code is only generated.
         cuda: the same of the ``cuda`` backend.
+        peaks: what a profile says that the device reaches at most.
+        unreachable: why programs cannot be run on it from here; empty where they can, or where
+            nobody said.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,10 +98,15 @@ class Target(BaseModel):
     vector_bits: int
     cache_bytes: tuple[int, ...]
     memory_bytes: int
+    buffer_bytes: int | None = None
+    workspace_bytes: int | None = None
+    code_bytes: int | None = None
     dtypes_missing: tuple[str, ...] = ()
     gpu: Gpu | None = None
     opencl: OpenClDevice | None = None
     cuda: CudaDevice | None = None
+    peaks: tuple[RatedPeak, ...] = ()
+    unreachable: str = ""
 
     @model_validator(mode="after")
     def _gpu_where_needed(self) -> Target:

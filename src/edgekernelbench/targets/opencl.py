@@ -26,7 +26,7 @@ PASSED_ON = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH", "LD_L
 
 _DEVICES = TypeAdapter(tuple[OpenClDevice, ...])
 _PROBE_SECONDS = 120
-_DRIVER = (
+DRIVER = (
     "pip install pocl-binary-distribution (x86-64), or install pocl-opencl-icd or the driver of "
     "your device; OCL_ICD_VENDORS names the folder of its .icd file if it lies elsewhere"
 )
@@ -61,7 +61,7 @@ def list_opencl() -> tuple[Target, ...]:
 def _usable(name: str) -> tuple[OpenClDevice, ...]:
     usable = tuple(device for device in devices() if device.platform != CHECKER)
     if not usable:
-        raise UsageError(f"target {name!r}: no OpenCL driver is installed", _DRIVER)
+        raise UsageError(f"target {name!r}: no OpenCL driver is installed", DRIVER)
     return usable
 
 
@@ -143,6 +143,7 @@ def _profile(name: str, device: OpenClDevice) -> Target:
         vector_bits=32 * device.vector_floats,
         cache_bytes=(device.cache_bytes,) if device.cache_bytes else (),
         memory_bytes=device.global_bytes,
+        buffer_bytes=device.alloc_bytes,
         dtypes_missing=tuple(d for d, e in missing.items() if e not in device.extensions),
         gpu=Gpu(
             max_threads=device.work_group,

@@ -28,6 +28,9 @@ class Peaks(BaseModel):
     Attributes:
         flops_f32: operations a second of register-tiled f32 multiply-adds, each counting 2.
         ops_bytes: the same of dot products of u8 by s8; None where an earlier version measured.
+        ops: the same of other dtypes, each operand loaded as such and added up as kernels do by
+            themselves (f16 in f32).
+        spread: half width of the 95 % interval of the median by kernel, relative.
         bandwidths: by working set, in ascending order; the last is memory's where the working set
             exceeds the last-level cache.
         kernels: name of each measuring kernel to what it reached, for the record.
@@ -44,6 +47,8 @@ class Peaks(BaseModel):
     threads: int
     flops_f32: float
     ops_bytes: float | None = None
+    ops: dict[str, float] = {}
+    spread: dict[str, float] = {}
     bandwidths: tuple[Bandwidth, ...]
     kernels: dict[str, float]
     failures: tuple[str, ...] = ()
@@ -54,6 +59,12 @@ class Peaks(BaseModel):
     def memory_bytes_per_s(self) -> float:
         """Bandwidth at the largest working set."""
         return self.bandwidths[-1].bytes_per_s
+
+    def kernel_of(self, dtype: str) -> str:
+        """The fastest of the kernels that measured a dtype's operations; empty if none did."""
+        prefix = {"f32": ("product", "f32 product"), "s8": ("bytes", "s8 product")}
+        names = [n for n in self.kernels if n.startswith(prefix.get(dtype, (f"{dtype} product",)))]
+        return max(names, key=lambda name: self.kernels[name], default="")
 
     def raised_by(self, other: Peaks) -> Peaks:
         """These peaks, each raised to the other's where that is higher; unchanged when the other
@@ -67,7 +78,9 @@ class Peaks(BaseModel):
         )
         kernels = {n: max(r, other.kernels.get(n, 0.0)) for n, r in self.kernels.items()}
         rates = [rate for rate in (self.ops_bytes, other.ops_bytes) if rate is not None]
+        ops = {n: max(r, other.ops.get(n, 0.0)) for n, r in self.ops.items()}
         update = {
+            "ops": ops,
             "flops_f32": max(self.flops_f32, other.flops_f32),
             "ops_bytes": max(rates, default=None),
             "bandwidths": bandwidths,

@@ -1,20 +1,24 @@
-"""Targets by name: ``llvm`` is this host's CPU, ``opencl`` and ``cuda`` are devices of it."""
+"""Targets by name: ``llvm`` is this host's CPU, ``opencl`` and ``cuda`` are devices of it, the rest
+are device profiles."""
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.profiles.places import Found
 
-EXIST = (
-    "targets that exist: llvm (this host), opencl (PoCL, or the first device), opencl:WORDS, "
-    "cuda (the first device), cuda:WORDS, cuda-sm_87 and the like (code only)"
+HERE = (
+    "llvm (this host), opencl (PoCL, or the first device), opencl:WORDS, cuda (the first device), "
+    "cuda:WORDS, cuda-sm_87 and the like (code only)"
 )
 
 
 def find_target(name: str) -> Target:
-    """The target of that name.
+    """The target of that name: ``llvm``, ``opencl``, ``cuda``, the name of a profile, or the path
+    of one's file.
 
     Raises:
         UsageError: if there is none; says which exist, or what is missing.
@@ -35,22 +39,47 @@ def find_target(name: str) -> Target:
         from edgekernelbench.targets.gpus import cuda_target
 
         return cuda_target(name.removeprefix("cuda-"))
-    raise UsageError(f"target {name!r} is unknown", EXIST)
+    return _profiled(name)
+
+
+def _profiled(name: str) -> Target:
+    from edgekernelbench.targets.profiles.places import find_profile
+    from edgekernelbench.targets.profiles.resolve import target_of
+
+    found = find_profile(name)
+    if found is None:
+        raise _unknown(name)
+    return target_of(found.profile, str(found.file))
+
+
+def _unknown(name: str) -> UsageError:
+    from edgekernelbench.targets.profiles.places import profile_names
+
+    profiles = profile_names()
+    near = difflib.get_close_matches(name, ("llvm", "opencl", "cuda", *profiles), 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    listed = f"targets that exist: {HERE}; profiles: {', '.join(profiles)}, or a path to one"
+    return UsageError(f"target {name!r} is unknown", hint + listed)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Targets of this machine; ``missing`` says in one line each what keeps others away."""
+    """Targets of this machine; ``missing`` says in one line each what keeps others away;
+    ``profiles`` are devices that need not be here, ``problems`` say which files are none."""
 
     targets: tuple[Target, ...]
     missing: tuple[str, ...]
+    profiles: tuple[Found, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def list_targets() -> Listing:
-    """This host, then every device of OpenCL and CUDA, under names that `find_target` takes."""
+    """This host, then every device of OpenCL and CUDA, under names that `find_target` takes; and
+    the profiles that there are."""
     from edgekernelbench.targets.cuda import list_cuda
     from edgekernelbench.targets.host import host_target
     from edgekernelbench.targets.opencl import list_opencl
+    from edgekernelbench.targets.profiles.places import list_profiles
 
     targets, missing = [host_target()], []
     for kind, listed in (("opencl", list_opencl), ("cuda", list_cuda)):
@@ -58,4 +87,5 @@ def list_targets() -> Listing:
             targets += listed()
         except UsageError as error:
             missing.append(f"{kind}: {error.message} ({error.help})")
-    return Listing(tuple(targets), tuple(missing))
+    profiles, problems = list_profiles()
+    return Listing(tuple(targets), tuple(missing), profiles, problems)

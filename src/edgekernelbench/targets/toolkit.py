@@ -18,7 +18,7 @@ PASSED_ON = ("CUDA_HOME", "CUDA_PATH")
 """Variables that say where the toolkit is."""
 
 _ASK_SECONDS = 60
-_GET = (
+GET = (
     "install the CUDA toolkit and put nvcc in the PATH or set CUDA_HOME, "
     "or pip install nvidia-cuda-nvcc nvidia-cuda-crt nvidia-cuda-runtime nvidia-nvvm"
 )
@@ -47,7 +47,7 @@ def toolkit_for(arch: str) -> Toolkit:
     """
     toolkit = find_toolkit()
     if toolkit is None:
-        raise UsageError("CUDA code is compiled by nvcc, which is missing", _GET)
+        raise UsageError("CUDA code is compiled by nvcc, which is missing", GET)
     if arch not in toolkit.architectures:
         known = ", ".join(toolkit.architectures)
         raise UsageError(

@@ -30,7 +30,8 @@ _OPERATIONS_A_BYTE = 3.0
 class Choice:
     """Lines about ``root``; ``claims`` are the stages whose place or nest they settle.
 
-    ``cost`` orders guesses: arithmetic cost per operation relative to a perfect nest.
+    ``cost`` orders guesses: arithmetic cost per operation relative to a perfect nest. ``memory``:
+    what it says of memory beside layouts of tensors.
     """
 
     label: str
@@ -39,6 +40,7 @@ class Choice:
     layouts: tuple[s.LayoutLine, ...]
     claims: frozenset[str]
     cost: float
+    memory: tuple[s.MemoryLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +90,18 @@ def reduction_choices(view: StageView, machine: Machine, inner: bool) -> list[Ch
         key = (*choice.lines, *choice.layouts)
         if key not in found or choice.cost < found[key].cost:
             found[key] = choice
-    return _spread(found.values())[:_KEEP]
+    return best_spread(found.values())
 
 
-def _spread(choices: Iterable[Choice]) -> list[Choice]:
-    """By cost, but a tile's variations (order of loops, unrolling) behind other tiles."""
+def best_spread(choices: Iterable[Choice]) -> list[Choice]:
+    """The best by cost, but a tile's variations (order of loops, unrolling) behind other tiles."""
     seen: dict[str, int] = {}
     ranked = []
     for choice in sorted(choices, key=lambda c: c.cost):
         number = seen.get(choice.label, 0)
         seen[choice.label] = number + 1
         ranked.append((choice.cost * (1 + 0.12 * number), len(ranked), choice))
-    return [choice for _, _, choice in sorted(ranked, key=lambda r: r[:2])]
+    return [choice for _, _, choice in sorted(ranked, key=lambda r: r[:2])][:_KEEP]
 
 
 def _tiled(view: StageView, machine: Machine, inner: bool) -> Iterator[Choice]:

@@ -96,13 +96,18 @@ def _tile_line(root: StageView, view: StageView, lane: str | None) -> s.LoopsLin
 
 # ---------------------------------------------------------------- rows of a chain
 def row_groups(views: Views, root: StageView, depth: int) -> tuple[StageView, ...]:
-    """Producers that the outermost ``depth`` axes of ``root`` cut into rows, in program order.
+    """Producers that the outermost ``depth`` axes of ``root`` cut into rows, in program order."""
+    rows = row_axes(views, root, depth)
+    return tuple(view for view in views if view.name in rows and view.name != root.name)
+
+
+def row_axes(views: Views, root: StageView, depth: int) -> dict[str, tuple[int, ...]]:
+    """Of ``root`` and these producers by name, the axes that its outermost ``depth`` ones select.
 
     Each is read only within the group, and each read moves along with all of these axes, so no
     row is computed twice.
     """
     rows = {root.name: tuple(a.uid for a in root.spatial[:depth])}
-    group: list[StageView] = []
     for view in reversed(views):
         if view.name == root.name or view.output or view.loops != root.loops:
             continue
@@ -112,8 +117,7 @@ def row_groups(views: Views, root: StageView, depth: int) -> tuple[StageView, ..
         cut = {_cut(r, view, rows[r.name]) for r in after}
         if len(cut) == 1 and (axes := cut.pop()) is not None:
             rows[view.name] = axes
-            group.append(view)
-    return tuple(reversed(group))
+    return rows
 
 
 def _cut(reader: StageView, source: StageView, rows: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -170,11 +174,11 @@ def _rows_choice(root: StageView, group: tuple[StageView, ...], depth: int, inne
         tuple(lines),
         (),
         frozenset({root.name, *(v.name for v in group)}),
-        3.0 if any(_wants_tile(v) for v in (root, *group)) else 0.8,
+        3.0 if any(wants_tile(v) for v in (root, *group)) else 0.8,
     )
 
 
-def _wants_tile(view: StageView) -> bool:
+def wants_tile(view: StageView) -> bool:
     """A product of operands that a register tile would use again: rows waste that."""
     tensors = {read.tensor.name for read in view.reads}
     return view.kind == "reduce" and len(tensors) > 1 and len(view.spatial) > 1

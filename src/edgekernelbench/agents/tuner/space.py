@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from edgekernelbench.agents.tuner.choices import Choice, Machine, map_choices, reduction_choices
+from edgekernelbench.agents.tuner.gpu import Team
+from edgekernelbench.agents.tuner.gpu_groups import gpu_choices
 from edgekernelbench.agents.tuner.groups import epilogue, row_choices, with_epilogue
 from edgekernelbench.agents.tuner.views import StageView, view_program
 from edgekernelbench.ir import surface as s
@@ -23,11 +25,13 @@ State = Mapping[str, Choice]
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All choices for one kernel; ``roots`` is in descending order of work."""
+    """All choices for one kernel; ``roots`` is in descending order of work. ``section`` names the
+    layers that say them."""
 
     kernel: s.Kernel
     views: tuple[StageView, ...]
     choices: Mapping[str, tuple[Choice, ...]]
+    section: s.TargetName = "cpu"
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -54,7 +58,7 @@ class Space:
         return state
 
     def kernel_of(self, state: State) -> s.Kernel:
-        """The kernel with schedule and memory layers for ``cpu`` that say the state.
+        """The kernel with schedule and memory layers that say the state.
 
         Where two choices claim one stage, or lay out one tensor, the one that settles more work
         wins.
@@ -62,6 +66,7 @@ class Space:
         work = {v.name: v.work for v in self.views}
         lines: list[s.ScheduleLine] = []
         layouts: dict[str, s.LayoutLine] = {}
+        memory: list[s.MemoryLine] = []
         claimed: set[str] = set()
         settled = sorted(state.values(), key=lambda c: -sum(work[name] for name in c.claims))
         for choice in settled:
@@ -69,16 +74,22 @@ class Space:
                 continue
             claimed |= choice.claims
             lines += choice.lines
+            memory += choice.memory
             for layout in choice.layouts:
                 layouts.setdefault(layout.tensor.name, layout)
-        schedules = (s.ScheduleLayer("cpu", tuple(lines)),) if lines else ()
-        memories = (s.MemoryLayer("cpu", tuple(layouts.values())),) if layouts else ()
+        memory = [*layouts.values(), *memory]
+        schedules = (s.ScheduleLayer(self.section, tuple(lines)),) if lines else ()
+        memories = (s.MemoryLayer(self.section, tuple(memory)),) if memory else ()
         return with_layers(self.kernel, schedules=schedules, memories=memories)
 
 
 def build_space(kernel: s.Kernel, program: Program, target: Target) -> Space:
     """Looks at a verified program and lists what could be tried."""
     views = view_program(normalize(program))
+    if target.gpu is not None:
+        team = Team.of(target)
+        on_gpu = {view.name: tuple(gpu_choices(views, view, team)) for view in views}
+        return Space(kernel, views, on_gpu, "gpu")
     machine = Machine.of(target)
     choices = {view.name: tuple(_choices(views, view, machine)) for view in views}
     return Space(kernel, views, choices)

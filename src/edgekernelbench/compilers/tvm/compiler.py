@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 from edgekernelbench.compilers.base import Argument, Artifact, BuildResult, Manifest, Role
 from edgekernelbench.compilers.tvm.rules import INTERNAL, UNSUPPORTED_TARGET
@@ -115,7 +117,32 @@ def _compile_for_device(
     return BuildResult(Artifact(folder, manifest))
 
 
+def object_bytes(module: nest.Module, target: Target) -> int | Diagnostic | None:
+    """Machine code of a loop program for a CPU that need not be this one's, in bytes: nothing is
+    linked. None where the file's form does not tell; a diagnostic where the compiler fails."""
+    from edgekernelbench.compilers.tvm.cost import check_size
+    from edgekernelbench.compilers.tvm.elf import code_bytes
+
+    target = module.options.applied(target)
+    if too_large := check_size(module, target.vector_bits):
+        return too_large[0]
+    with tempfile.TemporaryDirectory(prefix="edgekernelbench-object-") as folder:
+        file = Path(folder) / "kernel.o"
+        try:
+            _generate(module, target).write_to_file(str(file), "o")
+        except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug
+            return internal_error(error)
+        return code_bytes(file)
+
+
 def _build_library(module: nest.Module, target: Target, library: Path) -> None:
+    from edgekernelbench.compilers.tvm import build
+
+    build.link(_generate(module, target), library, target.mtriple)
+
+
+def _generate(module: nest.Module, target: Target) -> Any:
+    """The LLVM module (a `tvm.runtime.Module`)."""
     from edgekernelbench.compilers.tvm import build, vectorizer
     from edgekernelbench.compilers.tvm.dots import required_features
     from edgekernelbench.compilers.tvm.emit import emit_module
@@ -124,7 +151,7 @@ def _build_library(module: nest.Module, target: Target, library: Path) -> None:
     options = (vectorizer.OFF,) if vectorizer.cuts_loop_variables(functions) else ()
     tvm_target = build.tvm_target(target, required_features(functions), options)
     lowered = build.lower(emit_module(module), tvm_target)
-    build.link(build.generate(lowered, tvm_target), library, target.mtriple)
+    return build.generate(lowered, tvm_target)
 
 
 def internal_error(error: Exception) -> Diagnostic:

@@ -37,13 +37,15 @@ def unfolded_operations(body: nest.Stmt, vector_bits: int) -> int:
                 stack.append((then, copies, lanes))
                 if other is not None:
                     stack.append((other, copies, lanes))
-            case nest.Store(value=value) | nest.LetValue(value=value):
+            case nest.Store(value=value) | nest.LetValue(value=value) | nest.Atomic(value=value):
                 total += copies * _registers(value, lanes, vector_bits)
             case nest.Prefetch():
                 total += copies
             case nest.Dot(lanes=width, instruction=instruction):
                 registers = -(-width * 32 // vector_bits)
                 total += copies * registers * _DOT[instruction.form]
+            case nest.Matrices() | nest.Packed() | nest.Mma():
+                total += copies
             case _:
                 pass
     return total

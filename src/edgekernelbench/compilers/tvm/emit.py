@@ -11,6 +11,7 @@ from edgekernelbench.compilers.tvm.contraction import FenceSet, accumulation, fi
 from edgekernelbench.compilers.tvm.dialect import LLVM, Dialect
 from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place, Scope
 from edgekernelbench.compilers.tvm.scalars import TExpr
+from edgekernelbench.compilers.tvm.unread import without_unread
 from edgekernelbench.ir import core
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import nest
@@ -84,11 +85,23 @@ class FunctionEmitter:
                 place.out.append(self._barrier())
             case nest.Dot():
                 place.out.append(dots.dot(statement, self._scope, place))
+            case nest.Atomic():
+                place.out.append(self._atomic(statement, place))
+            case nest.Matrices() | nest.Packed() | nest.Mma():
+                place.out.append(self._fragments(statement, place))
             case nest.Alloc(tensor=tensor, scope=scope):
                 place.allocations.append(tirx.AllocBuffer(self._declare(tensor, scope)))
 
     def _barrier(self) -> tirx.Stmt:
         raise NotImplementedError("a CPU has no blocks of threads")
+
+    def _atomic(self, statement: nest.Atomic, place: Place) -> tirx.Stmt:
+        raise NotImplementedError("on a CPU, threads share no elements")
+
+    def _fragments(
+        self, statement: nest.Matrices | nest.Packed | nest.Mma, place: Place
+    ) -> tirx.Stmt:
+        raise NotImplementedError("a CPU has no tensor cores")
 
     @staticmethod
     def _before(value: TExpr, place: Place) -> TExpr:
@@ -203,7 +216,8 @@ def _sequence(statements: list[tirx.Stmt]) -> tirx.Stmt:
 
 def emit_module(module: nest.Module) -> ir.IRModule:
     """TIR module with the functions ``main`` and, when something is packed, ``prepack``."""
-    functions = (module.main, *(() if module.prepack is None else (module.prepack,)))
+    written = (module.main, *(() if module.prepack is None else (module.prepack,)))
+    functions = tuple(without_unread(function) for function in written)
     fences = find_fences(functions)
     names = ("main", "prepack")
     return ir.IRModule(

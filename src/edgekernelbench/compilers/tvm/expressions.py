@@ -254,6 +254,7 @@ class ExpressionEmitter:
         if dtype.is_float:
             return tirx.floor(scalars.divide(a, b))
         if _may_fall(a):
+            a = self._repeatable(a)
             return tirx.truncdiv(tirx.Sub(a, _modulo_by_remainder(a, b)), b)
         return tirx.FloorDiv(a, b)
 
@@ -261,7 +262,14 @@ class ExpressionEmitter:
         if dtype.is_float:
             a, b = self.bind(a), self.bind(b)
             return tirx.Sub(a, tirx.Mul(tirx.floor(scalars.divide(a, b)), b))
-        return _modulo_by_remainder(a, b) if _may_fall(a) else tirx.FloorMod(a, b)
+        if _may_fall(a):
+            return _modulo_by_remainder(self._repeatable(a), b)
+        return tirx.FloorMod(a, b)
+
+    def _repeatable(self, dividend: TExpr) -> TExpr:
+        """A dividend for use in several places: without a variable, a chain of divisions would
+        grow by a factor with each of them."""
+        return self.bind(dividend) if _divides(dividend) else dividend
 
     def cast(self, value: TExpr, source: DType, dtype: DType) -> TExpr:
         """The conversion of `core.Cast`."""
@@ -285,6 +293,10 @@ class ExpressionEmitter:
         if tensor.dtype is DType.BOOL:
             flag = self.cast(value, source, DType.BOOL)
             return tirx.Cast("uint8", scalars.as_int(flag))
+        if isinstance(value, tirx.Cast) and scalars.dtype_name(value.value) == tvm_dtype(
+            tensor.dtype
+        ):
+            return value.value  # what was loaded, and widened since
         if _may_change(source, tensor.dtype):  # in memory in a moment: no slot is needed
             return tirx.Cast(tvm_dtype(tensor.dtype), value)
         return self.cast(value, source, tensor.dtype)
@@ -348,6 +360,13 @@ def _wraps(value: TExpr) -> bool:
 
     tvm_ffi.structural_walk(value, (tirx.Cast, look))
     return found[0] or scalars.dtype_name(value) == "uint32"
+
+
+def _divides(value: TExpr) -> bool:
+    """Whether a remainder that truncates takes part in an integer value."""
+    found: list[tirx.Mod] = []
+    tvm_ffi.structural_walk(value, (tirx.Mod, found.append))
+    return bool(found)
 
 
 def _modulo_by_remainder(a: TExpr, b: TExpr) -> TExpr:

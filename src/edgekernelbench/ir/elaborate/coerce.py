@@ -171,9 +171,12 @@ def _unify_number(
     low, high = dtype.int_range
     if low <= value <= high:
         return left, build.const(value, dtype, span), dtype
-    if dtype is DType.S32:
+    if dtype is DType.S32 and _literal_fits(number, DType.S64):
         left = build.cast(cx, left, DType.S64, span)
         return left, build.const(value, DType.S64, span), DType.S64
+    if dtype is DType.S32:
+        cx.error(rules.LITERAL, f"{value} does not fit s64, the widest integer dtype", span)
+        return None
     cx.error(
         rules.LITERAL,
         f"{value} does not fit {dtype.value}, the dtype of the other operand",

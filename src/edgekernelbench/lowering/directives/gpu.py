@@ -20,7 +20,6 @@ _LINES: dict[type, str] = {
 }
 _WAYS = {
     "wave": "drop the line: the rules run the recurrence in one block of threads",
-    "scatter": "drop the `loops` line: the rules choose a scatter where it pays",
     "dot4": "drop `dot4`: the products are added one by one",
 }
 

@@ -12,10 +12,12 @@ from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.dots import check_dot
-from edgekernelbench.lowering.directives.scatters import resolve_landing
+from edgekernelbench.lowering.directives.fragments import check_fragments
+from edgekernelbench.lowering.directives.scatters import check_atomic, resolve_landing
 from edgekernelbench.lowering.directives.threads import ThreadChecker
 from edgekernelbench.lowering.directives.values import Numbers
 from edgekernelbench.lowering.dots.product import WIDTH
+from edgekernelbench.lowering.gpu.fragments import with_lanes
 from edgekernelbench.lowering.nest import LoopKind
 from edgekernelbench.lowering.options import DEFAULT_UNROLLED, MAX_UNROLLED
 from edgekernelbench.lowering.plan import (
@@ -30,6 +32,11 @@ from edgekernelbench.lowering.plan import (
 )
 from edgekernelbench.targets.model import Gpu
 
+_KINDS: dict[surface.Annotation | None, LoopKind] = {
+    None: "serial", "parallel": "parallel", "block": "block", "thread": "thread", "warp": "thread",
+    "vectorize": "vectorize", "unroll": "unroll", "dot4": "serial", "mma": "serial",
+}  # fmt: skip
+"""How the loops of pieces run; a `scatter` is none."""
 MAX_PIECES = 32
 MAX_CHUNKS = 256
 MAX_PARTIALS = 1 << 26  # elements
@@ -44,6 +51,7 @@ class LoopsResolver:
         hoisted: stages that the reductions inside this one became.
         unroll_limit: copies of the body that unrolled loops may make.
         gpu: of the target, None on a CPU.
+        atomic: elements land from many threads at once: loops need no results of their own.
     """
 
     stage: Stage
@@ -53,6 +61,7 @@ class LoopsResolver:
     hoisted: tuple[str, ...] = ()
     unroll_limit: int = DEFAULT_UNROLLED
     gpu: Gpu | None = None
+    atomic: bool = False
 
     def resolve(self, line: surface.LoopsLine) -> Nest | None:
         """The nest, None after diagnostics."""
@@ -67,6 +76,9 @@ class LoopsResolver:
         complete = self._last_pieces(line, axes, extents)
         steps = self._steps(line, axes, extents)
         landing = resolve_landing(self.stage, line, axes, self.placed, self.report)
+        if landing is not None and self.gpu is not None:
+            self.atomic = True
+            check_atomic(self.stage, line, landing[1], self.report)
         loops = [k for k, piece in enumerate(line.pieces) if piece.annotation != "scatter"]
         line = replace(line, pieces=tuple(line.pieces[k] for k in loops))
         pieces = self._pieces(line, [axes[k] for k in loops], [steps[k] for k in loops])
@@ -76,10 +88,15 @@ class LoopsResolver:
         self._vectorize(line, pieces, extents)
         if complete:
             check_dot(self.stage, line, pieces, self.report)
+            if self.gpu is not None:
+                check_fragments(self.stage, line, pieces, self.placed, self.gpu, self.report)
         self._unroll(line, pieces, extents)
         if len(self.report.items) != before:
             return None
-        return Nest(pieces) if landing is None else Nest(pieces, *landing)
+        pieces = with_lanes(pieces)
+        if landing is None:
+            return Nest(pieces)
+        return Nest(pieces, *landing, atomic=self.atomic)
 
     # ---------------------------------------------------------- axes and steps
     def _axes(self, line: surface.LoopsLine, extents: Mapping[Var, int]) -> list[Var] | None:
@@ -153,10 +170,8 @@ class LoopsResolver:
         trivial = self._trivial_outside(line, axes, steps)
         for k, (piece, axis, step) in enumerate(zip(line.pieces, axes, steps, strict=True)):
             note = "parallel" if k in trivial else piece.annotation
-            assert note != "scatter"
-            dot = note == "dot4"
-            kind: LoopKind = "serial" if note is None or note == "dot4" else note
-            parts.append(Part(axis, step, kind, axis in reductions, piece.label, dot))
+            marks = note == "dot4", note == "mma"
+            parts.append(Part(axis, step, _KINDS[note], axis in reductions, piece.label, *marks))
         return name_pieces(parts)
 
     def _trivial_outside(
@@ -220,6 +235,8 @@ class LoopsResolver:
         """A parallel reduction axis has a partial result of the whole stage for each chunk."""
         count, results = chunk_count(piece, extent), prod(own_axes(self.stage).values())
         most = min(MAX_CHUNKS, MAX_PARTIALS // results)
+        if self.atomic:
+            return
         lacks_a_piece = piece.last and written.step is not None  # which has been said
         if count <= max(1, most) or lacks_a_piece:
             return

@@ -9,6 +9,7 @@ from edgekernelbench.ir.core import Loop
 from edgekernelbench.ir.diagnostics import Report, Span
 from edgekernelbench.ir.words import did_you_mean
 from edgekernelbench.lowering import rules
+from edgekernelbench.lowering.directives.sequence import late_reads
 from edgekernelbench.lowering.emit.order import Circular, body_order
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.graph import Graph
@@ -168,6 +169,8 @@ class PlaceChecker:
             self._related(tree, name)
         if not self.report.has_errors:
             self._order(tree)
+        if not self.report.has_errors:
+            self._sequence(tree)
 
     def _related(self, tree: Tree, name: str) -> None:
         place = self.plan.attach[name]
@@ -250,6 +253,32 @@ class PlaceChecker:
                 )
             note = nest_note(self.plan.stages[place.target])
             self.report.error(rules.READERS, message, self.spans[name], help, [note])
+
+    def _sequence(self, tree: Tree) -> None:
+        for late in late_reads(self.plan, tree):
+            names = (late.reader, late.source) if late.loop is None else (late.source, late.reader)
+            spans = [self.spans[n] for n in names if n in self.spans]
+            message = f"`{late.reader}` reads `{late.source}`, which is computed after it there"
+            help = [
+                f"place `{late.reader}` where `{late.source}` is complete: outside of the loops "
+                f"of what `{late.source}` reads",
+                f"or leave `{late.reader}` or `{late.source}` unplaced",
+            ]
+            if late.loop is not None:
+                message = (
+                    f"`{late.reader}` reads `{late.source}` in front of its loop `{late.loop}`, "
+                    f"and `{late.source}` is computed after that"
+                )
+                help = self._further_out(late.reader, late.loop, late.source)
+            self.report.error(rules.CIRCULAR, message, spans[0] if spans else None, help)
+
+    def _further_out(self, reader: str, loop: str, source: str) -> list[str]:
+        """Where a stage goes that is read in front of a loop."""
+        nest = self.plan.stages[reader]
+        outside = nest.pieces[: nest.piece_index(loop)]
+        fit = outside and outside[-1].kind != "vectorize"
+        ways = [f"place `{source}` in `{reader}.{outside[-1].name}`"] if fit else []
+        return [*ways, f"{'or ' if fit else ''}leave `{source}` unplaced"]
 
     def _order(self, tree: Tree) -> None:
         bodies = [self.plan.graph.program.body]

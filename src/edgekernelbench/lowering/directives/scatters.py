@@ -7,6 +7,7 @@ from edgekernelbench.ir.core import Binary, Expr, Reduce, Select, Stage, Var, wa
 from edgekernelbench.ir.diagnostics import Report
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.rewrite import free_vars
+from edgekernelbench.lowering.gpu.defaults import lands_atomically
 from edgekernelbench.lowering.passes.scatter import scatters
 from edgekernelbench.lowering.plan import own_axes, reduce_axes
 
@@ -98,3 +99,25 @@ def _inside(
             message = f"`{name}` says where an element lands, and runs inside `scatter {axis.name}`"
             report.error(rules.SCATTER, message, piece.span, [f"move `{name}` in front of it"])
     return len(report.items) == before
+
+
+def check_atomic(stage: Stage, line: surface.LoopsLine, depth: int, report: Report) -> None:
+    """Refuses a scatter of a GPU whose result would depend on the order in which threads come.
+
+    Args:
+        depth: the number of loops outside the point where elements land.
+    """
+    if not lands_atomically(stage):
+        assert isinstance(stage.expr, Reduce)
+        kind = f"a {stage.expr.dtype.value} {stage.expr.label}"
+        message = f"`{stage.name}` is {kind}: its elements cannot land from many threads at once"
+        help = [
+            "sums, minima and maxima of s32 and u32 over constant ranges can",
+            f"drop the `loops` line: the rules compute `{stage.name}` in an order of its own",
+        ]
+        report.error(rules.ATOMIC, message, line.span, help)
+    for piece in line.pieces[depth + 1 :]:
+        if piece.annotation in ("parallel", "block", "thread"):
+            message = f"`{piece.annotation} {piece.axis}` behind `scatter`"
+            help = [f"move it in front, or write `{piece.axis}` as a plain loop"]
+            report.error(rules.ATOMIC, message, piece.span, help)

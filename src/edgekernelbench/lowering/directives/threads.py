@@ -11,6 +11,7 @@ from edgekernelbench.ir.core import Stage, Var
 from edgekernelbench.ir.diagnostics import Report, Span
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.gpu.device import Level
+from edgekernelbench.lowering.gpu.fragments import with_lanes
 from edgekernelbench.lowering.gpu.nests import level_inside
 from edgekernelbench.lowering.gpu.team import iterations
 from edgekernelbench.lowering.plan import Piece, Plan, reduce_axes
@@ -19,6 +20,8 @@ from edgekernelbench.targets.model import Gpu
 _ON_CPU = {
     "block": "on a CPU, cores take `parallel` loops",
     "thread": "on a CPU, write `vectorize` for lanes, or a plain loop",
+    "warp": "on a CPU, cores take `parallel` loops",
+    "mma": "on a CPU, `dot4` adds up products of bytes",
 }
 
 
@@ -38,9 +41,9 @@ class ThreadChecker:
     gpu: Gpu | None
 
     def check(self, pieces: tuple[Piece, ...], extents: Mapping[Var, int]) -> None:
-        marked = [p for p in pieces if p.kind in ("block", "thread")]
+        marked = [p for p in pieces if p.kind in ("block", "thread") or p.fragment]
         if self.gpu is None:
-            self._not_here(pieces)
+            self._not_here()
         elif marked:
             self._order(pieces)
             self._constant(pieces)
@@ -50,11 +53,11 @@ class ThreadChecker:
     def _error(self, k: int, message: str, *help: str) -> None:
         self.report.error(rules.GPU_LOOPS, message, self.line.pieces[k].span, list(help))
 
-    def _not_here(self, pieces: tuple[Piece, ...]) -> None:
-        for written, piece in zip(self.line.pieces, pieces, strict=True):
-            if piece.kind in _ON_CPU:
-                message = f"`{piece.kind} {piece.axis.name}` in a layer for a CPU"
-                help = [_ON_CPU[piece.kind], "or state the nest in `schedule for gpu`"]
+    def _not_here(self) -> None:
+        for written in self.line.pieces:
+            if written.annotation in _ON_CPU:
+                message = f"`{written.annotation} {written.axis}` in a layer for a CPU"
+                help = [_ON_CPU[written.annotation], "or state the nest in `schedule for gpu`"]
                 self.report.error(rules.ON_CPU, message, written.span, help)
 
     def _order(self, pieces: tuple[Piece, ...]) -> None:
@@ -87,6 +90,7 @@ class ThreadChecker:
                 self._error(k, message, f"drop `{piece.kind}`")
 
     def _limit(self, pieces: tuple[Piece, ...], extents: Mapping[Var, int], gpu: Gpu) -> None:
+        pieces = with_lanes(pieces)
         counts = iterations(pieces, extents)
         found = [(p.name, n) for p, n in zip(pieces, counts, strict=True) if p.kind == "thread"]
         total = prod(n for _, n in found)

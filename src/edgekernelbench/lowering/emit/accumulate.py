@@ -161,7 +161,7 @@ class Updater:
     Attributes:
         plain: components of an element and condition, to be evaluated only where it holds.
         eager: the same, safe to evaluate anywhere.
-        extents: of the reduction axes, for positions.
+        in_order: the terms of one accumulator come in the order of their positions.
     """
 
     ctx: Context
@@ -170,6 +170,7 @@ class Updater:
     eager: tuple[tuple[Expr, ...], Expr | None]
     tile: Tile | None
     target: Address
+    in_order: bool
 
     def update(self, box: Box, lanes: int, lane: Expr | None = None) -> list[Stmt]:
         values = {axis: span.base for axis, span in box.items()}
@@ -233,11 +234,14 @@ class Updater:
         old, old_at = reload(tile.value, where), core.Load(tile.position, where)
         out: list[Stmt] = []
         value = bind(self.ctx, "v", new, out)
-        test = _first_or_better(self.reduce.op, value, old, old_at)
+        here = self.ctx.simple(core.Cast(self._position(values), DType.S32))
+        if self.in_order:
+            test = _first_or_better(self.reduce.op, value, old, old_at)
+        else:
+            test = _wins(self.reduce.op, old, value, old_at, here)
         better = bind(self.ctx, "better", test, out)
         if cond is not None:
             better = core.Binary("and", cond, better, DType.BOOL)
-        here = self.ctx.simple(core.Cast(self._position(values), DType.S32))
         out.append(Store(tile.value, where, core.Select(better, value, old, value.dtype)))
         out.append(Store(tile.position, where, core.Select(better, here, old_at, DType.S32)))
         return out
@@ -299,7 +303,7 @@ def _test(op: core.CompareOp, a: Expr, b: Expr) -> Expr:
 
 
 def _first_or_better(op: str, new: Expr, old: Expr, old_at: Expr) -> Expr:
-    """Whether a new element takes over: the first does, then a better one, a number from a NaN."""
+    """Whether a later element takes over: the first does, a better one, a number from a NaN."""
     better = _test("gt" if op == "argmax" else "lt", new, old)
     first = _test("lt", old_at, int_const(0))
     if not new.dtype.is_float:
@@ -308,11 +312,16 @@ def _first_or_better(op: str, new: Expr, old: Expr, old_at: Expr) -> Expr:
 
 
 def _there_wins(op: str, a: Expr, b: Expr, i: Expr, j: Expr) -> Expr:
-    """Whether (b, j) beats (a, i): there is one, and it is better, or as good and earlier."""
+    """Whether (b, j) beats (a, i), and there is one."""
+    return _both(_test("ge", j, int_const(0)), _wins(op, a, b, i, j))
+
+
+def _wins(op: str, a: Expr, b: Expr, i: Expr, j: Expr) -> Expr:
+    """Whether (b, j) beats (a, i): there is no (a, i), or it is better, or as good and earlier."""
     better = _test("gt" if op == "argmax" else "lt", b, a)
     earlier = _test("lt", j, i)
     wins = _any(_test("lt", i, int_const(0)), better, _both(_test("eq", a, b), earlier))
     if a.dtype.is_float:
         over_nan = _both(_test("ne", a, a), _any(_test("eq", b, b), earlier))
         wins = _any(wins, over_nan)
-    return _both(_test("ge", j, int_const(0)), wins)
+    return wins

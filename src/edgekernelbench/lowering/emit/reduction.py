@@ -31,6 +31,7 @@ from edgekernelbench.lowering.emit.widen import widened
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.gpu.merging import Merging
 from edgekernelbench.lowering.gpu.team import Team, iterations
+from edgekernelbench.lowering.gpu.tensor_cores import TensorCores, on_tensor_cores
 from edgekernelbench.lowering.nest import Alloc, Stmt, Store
 from edgekernelbench.lowering.plan import Piece, StagePlan, extents_of, own_axes
 
@@ -132,7 +133,8 @@ class ReductionEmitter:
         tile = self._tile(full, out)
         plain = (reduce.items, reduce.where)
         eager = ((plan.eager_body, *plan.eager_more), plan.eager_where)
-        updater = Updater(self.ctx, reduce, plain, eager, tile, self._address(tile))
+        address = self._address(tile)
+        updater = Updater(self.ctx, reduce, plain, eager, tile, address, plan.in_order)
         out += self._each(tile, box, lambda b: self._start(updater, tile, b))
         out += self._updates(full, updater, tile)
         if tile is not None:
@@ -318,6 +320,10 @@ class ReductionEmitter:
             walker = self._walker(plan.pieces[first:], dots.single, tile)
             walker.vector = dots.vector
             return walker.walk(0, box)
+        if on_tensor_cores(self.ctx, plan):
+            cores = TensorCores(self.ctx, plan, updater.target)
+            leaf = lambda b, _: self._by_team(lambda: cores.emit(b))  # noqa: E731
+            return self._walker(plan.pieces[first : plan.first_fragment], leaf, tile).walk(0, box)
         walker = self._walker(plan.pieces[first:], updater.update, tile)
         return walker.walk(0, box)
 

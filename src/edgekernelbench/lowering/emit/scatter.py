@@ -21,8 +21,19 @@ from edgekernelbench.lowering.emit.walk import Walker
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import free_vars
-from edgekernelbench.lowering.nest import If, LetValue, Stmt, Store
-from edgekernelbench.lowering.plan import Part, Piece, Scatter, StagePlan, name_pieces, own_axes
+from edgekernelbench.lowering.gpu.device import device_of
+from edgekernelbench.lowering.gpu.spread import block_threads
+from edgekernelbench.lowering.gpu.team import Team
+from edgekernelbench.lowering.nest import Atomic, If, LetValue, Stmt, Store
+from edgekernelbench.lowering.plan import (
+    Part,
+    Piece,
+    Scatter,
+    StagePlan,
+    extents_of,
+    name_pieces,
+    own_axes,
+)
 
 Address = Callable[[Box], tuple[Tensor, tuple[Expr, ...]]]
 """Where the element at a point is."""
@@ -35,6 +46,8 @@ def emit_scatter(ctx: Context, plan: StagePlan, box: Box) -> list[Stmt]:
     if plan.split is None:
         own = plan.stage.tensor
         emitter = ScatterEmitter(ctx, plan, lambda b: ctx.address(own, _where(plan, b)))
+        if plan.scatter is not None and plan.scatter.atomic:
+            return emitter.at_once(box, full)
         return emitter.threads(full, emitter.pass_over)
     components = [(plan.reduce.part, plan.stage)]
     partials = Partials.of(ctx, plan, plan.split, box, components)
@@ -98,6 +111,16 @@ class ScatterEmitter:
         outer = self.plan.pieces[self._parallel : self._scatter.depth]
         return [*first, *self._walker(outer, self._land).walk(0, box)]
 
+    def at_once(self, box: Box, full: Box) -> list[Stmt]:
+        """The same on a GPU: one kernel clears all elements, in a second one all threads land."""
+        device, plan = device_of(self.ctx), self.plan
+        cleared = name_pieces([Part(v, kind="parallel") for v in own_axes(plan.stage)])
+        first = self._walker(cleared, self._clear).walk(0, box)
+        walker = self._walker(plan.pieces[: self._scatter.depth], self._land)
+        walker.team = Team.of(plan, extents_of(plan.stage))
+        walker.threads = block_threads([plan], device.gpu)
+        return [*first, *walker.walk(0, full)]
+
     def _clear(self, point: Box) -> list[Stmt]:
         return [Store(*self.address(point), start_value(self._reduce))]
 
@@ -145,4 +168,8 @@ class ScatterEmitter:
         if cond is not None:
             new = core.Select(cond, new, start_value(self._reduce), new.dtype)
         buffer, at = self.address(point)
+        if self._scatter.atomic:
+            op = self._reduce.op
+            assert op == "sum" or op == "min" or op == "max"
+            return [*out, Atomic(buffer, at, op, new)]
         return [*out, Store(buffer, at, combine(self._reduce, reload(buffer, at), new))]

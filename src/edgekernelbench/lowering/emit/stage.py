@@ -30,12 +30,15 @@ from edgekernelbench.lowering.emit.split import Partials
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.emit.walk import Ahead, Hook, Walker
 from edgekernelbench.lowering.expr.linear import int_const, linear, to_expr
+from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.gpu.cooperate import Cooperation
 from edgekernelbench.lowering.gpu.device import device_of
 from edgekernelbench.lowering.gpu.fetch import Doubled, Fetch, is_spread
 from edgekernelbench.lowering.gpu.own import reads_own
+from edgekernelbench.lowering.gpu.side_by_side import VECTOR_BYTES
 from edgekernelbench.lowering.gpu.spread import block_threads
 from edgekernelbench.lowering.gpu.team import Team
+from edgekernelbench.lowering.gpu.tensor_cores import on_tensor_cores
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import Attach, Piece, StagePlan, extents_of, own_axes
 
@@ -328,10 +331,30 @@ class Emitter:
         )
         device = self.ctx.device
         if device is not None and device.level == "block":
+            extents = self._apart(name, extents)
             buffer = device.tile(self.ctx, name, tensor.dtype, prod(extents))
             return Storage(buffer, formals, (flat_index(moved, extents),))
         buffer = self.ctx.tile("stage", name, tensor.dtype, extents, out)
         return Storage(buffer, formals, moved)
+
+    def _apart(self, name: str, extents: tuple[int, ...]) -> tuple[int, ...]:
+        """The extents of a tile in shared memory. Rows that begin in different banks, an odd number
+        of 16 bytes apart, where several are read at once (tensor cores read eight) or written at
+        once (a copy that turns its tensor)."""
+        readers = (self._plan(reader) for reader in self.tree.graph.readers(name))
+        read = any(on_tensor_cores(self.ctx, plan) for plan in readers)
+        if len(extents) < 2 or not (read or self._turned(name)):
+            return extents
+        lanes = VECTOR_BYTES // self._plan(name).stage.tensor.dtype.bytes
+        rows = -(-extents[-1] // lanes)
+        return (*extents[:-1], (rows | 1) * lanes)
+
+    def _turned(self, name: str) -> bool:
+        """Whether the last dimension of a copied tensor is not the last one of the copy."""
+        layout = self.ctx.plan.layouts.get(name)
+        if layout is None or name not in self.ctx.plan.caches:
+            return False
+        return layout.formals[-1] not in free_vars(layout.index[-1])
 
     def _padded(self, extent: int) -> int:
         """The length of a row of a copy: whole vectors, unless it is much shorter than one."""

@@ -114,8 +114,33 @@ def int_const(value: int, dtype: DType = DType.S32) -> core.Const:
     return core.Const(value, dtype)
 
 
+def shifted(index: Expr, by: int) -> Expr:
+    """``index + by``, in s64 where s32 cannot hold ``by``."""
+    if by == 0:
+        return index
+    low, high = index.dtype.int_range
+    if not low < by <= high:
+        index = core.Cast(index, DType.S64)
+    op = "add" if by > 0 else "sub"
+    return core.Binary(op, index, int_const(abs(by), index.dtype), index.dtype)
+
+
 def const_value(expr: Expr) -> int | None:
     """The value of an integer constant, None for anything else."""
     if isinstance(expr, core.Const) and not expr.dtype.is_float:
         return int(expr.value)
     return None
+
+
+def divisible(expr: Expr, n: int) -> bool:
+    """Whether an index is known to be a multiple of ``n``."""
+    form = linear(expr)
+    if form.const % n:
+        return False
+    return all(factor % n == 0 or _multiple(atom, n) for atom, factor in form.terms.items())
+
+
+def _multiple(atom: Expr, n: int) -> bool:
+    if isinstance(atom, core.Binary) and atom.op in ("min", "max"):
+        return divisible(atom.left, n) and divisible(atom.right, n)
+    return False

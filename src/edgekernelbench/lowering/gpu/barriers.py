@@ -16,10 +16,13 @@ from edgekernelbench.ir.core import Expr, Var
 from edgekernelbench.lowering.expr.rewrite import free_vars
 from edgekernelbench.lowering.nest import (
     Alloc,
+    Atomic,
     Barrier,
     For,
     If,
     LetValue,
+    Matrices,
+    Packed,
     Region,
     Seq,
     Stmt,
@@ -175,7 +178,7 @@ class _Placer:
         for inner in statements(statement):
             for expr in _exprs(inner):
                 reads.update(self._loads(expr))
-            if isinstance(inner, Store) and inner.tensor.name not in self.private:
+            if isinstance(inner, Store | Atomic) and inner.tensor.name not in self.private:
                 writes.add((inner.tensor.name, stage))
         ahead = statement.ahead if isinstance(statement, Region) else frozenset[str]()
         return Touched(frozenset(reads), frozenset(writes)).turned(ahead)
@@ -201,11 +204,15 @@ def _exprs(statement: Stmt) -> Iterator[Expr]:
     match statement:
         case For():
             yield from (statement.lo, statement.extent)
-        case Store():
+        case Store() | Atomic():
             yield from (*statement.indices, statement.value)
         case LetValue():
             yield statement.value
         case If():
             yield statement.cond
+        case Matrices():
+            yield statement.source
+        case Packed():
+            yield from statement.elements
         case _:
             return

@@ -100,7 +100,7 @@ class Cooperation:
         eager = ((plan.eager_body, *plan.eager_more), plan.eager_where)
         updater = Updater(
             self.ctx, reduce, (reduce.items, reduce.where), eager, tile,
-            lambda _box, _lane: (tile.value, ()),
+            lambda _box, _lane: (tile.value, ()), plan.in_order,
         )  # fmt: skip
         axes = [p.axis for p in plan.pieces if p.reduction and p.last]
         sizes = [full[axis].extent for axis in axes]

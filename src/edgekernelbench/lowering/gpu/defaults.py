@@ -5,7 +5,8 @@
    axis only: then a block takes each result, its threads share the terms, and their partial
    results are merged as a tree in shared memory.
 3. A reduction of very many terms to very few results is cut into chunks, a block each.
-4. A scatter runs as the search that it stands for while that is small; else one thread for every
+4. A scatter runs as the search that it stands for while that is small. Else every element of an
+   integer sum, minimum or maximum lands by itself, in any order; of others one thread for every
    element that does not take part in where things land adds up what lands on it.
 
 Large products have tiles instead: see `products`.
@@ -14,10 +15,13 @@ Large products have tiles instead: see `products`.
 from __future__ import annotations
 
 from math import prod
+from typing import get_args
 
-from edgekernelbench.ir.core import Stage
+from edgekernelbench.ir.core import Reduce, Stage
+from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.access import accesses
 from edgekernelbench.lowering.gpu.device import Level
+from edgekernelbench.lowering.nest import AtomicOp
 from edgekernelbench.lowering.plan import (
     Nest,
     Part,
@@ -35,6 +39,8 @@ FULL_RESULTS = 16
 MIN_SPLIT_TERMS = 1 << 16
 MAX_CHUNKS = 256
 SMALL_SEARCH = 1 << 26
+SMALL_ATOMIC_SEARCH = 1 << 21
+"""The same where elements could land from all threads at once."""
 
 
 def device_pieces(stage: Stage, level: Level, gpu: Gpu) -> tuple[Piece, ...]:
@@ -91,12 +97,24 @@ def device_merge_pieces(stage: Stage) -> tuple[Piece, ...]:
 def is_small_search(stage: Stage) -> bool:
     """Whether looking at every term for every result is no more work than a GPU does at once."""
     terms = prod(axis.extent for axis in reduce_axes(stage).values())
-    return terms * prod(own_axes(stage).values()) <= SMALL_SEARCH
+    most = SMALL_ATOMIC_SEARCH if lands_atomically(stage) else SMALL_SEARCH
+    return terms * prod(own_axes(stage).values()) <= most
 
 
 def device_scatter_nest(stage: Stage, scatter: Scatter, level: Level) -> Nest:
-    """The nest of a scatter: a thread for each element of the axes that nothing lands on."""
+    """The nest of a scatter: a thread for each element that lands; where their order matters, for
+    each element of the axes that nothing lands on."""
     own = [axis for axis in own_axes(stage) if axis != scatter.axis]
+    atomic = level == "host" and lands_atomically(stage)
     parts = [Part(v, kind="serial" if level == "thread" else "parallel") for v in own]
-    parts += [Part(v, reduction=True) for v in reduce_axes(stage)]
-    return Nest(name_pieces(parts), scatter.axis, len(parts))
+    kind = "parallel" if atomic else "serial"
+    parts += [Part(v, kind=kind, reduction=True) for v in reduce_axes(stage)]
+    return Nest(name_pieces(parts), scatter.axis, len(parts), atomic=atomic)
+
+
+def lands_atomically(stage: Stage) -> bool:
+    """Whether threads may add to an element at any time: the result is the same in every order."""
+    reduce = stage.expr
+    if not isinstance(reduce, Reduce) or reduce.op not in get_args(AtomicOp):
+        return False
+    return reduce.dtype in (DType.S32, DType.U32) and all(a.is_constant for a in reduce.axes)

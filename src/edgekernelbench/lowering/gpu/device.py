@@ -18,6 +18,7 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.expr.linear import int_const
 from edgekernelbench.lowering.gpu.barriers import place_barriers
+from edgekernelbench.lowering.gpu.side_by_side import stored_side_by_side
 from edgekernelbench.lowering.nest import Alloc, For, If, LetValue, Region, Seq, Stmt
 from edgekernelbench.lowering.plan import Piece
 from edgekernelbench.targets.model import Gpu
@@ -115,6 +116,7 @@ def kernel(
         return []
     if level == "block":
         body = place_barriers(body, thread)
+    body = stored_side_by_side(ctx, body)
     check_shared(ctx)
     inner = ctx.loop(thread, threads, "thread", [*shared, *body])
     return [ctx.loop(block, blocks, "block", [inner])]

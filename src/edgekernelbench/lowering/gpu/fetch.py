@@ -21,13 +21,16 @@ from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.emit.boxes import Box
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.slots import flat_index
-from edgekernelbench.lowering.expr.linear import int_const, linear
+from edgekernelbench.lowering.expr.linear import divisible, int_const, linear
 from edgekernelbench.lowering.expr.rewrite import free_vars, loads, substitute
 from edgekernelbench.lowering.gpu.device import device_of, strided, under
+from edgekernelbench.lowering.gpu.side_by_side import VECTOR_BYTES
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import StagePlan, own_axes
 
-VECTOR_BYTES = 16
+MOST_APART = 8
+"""Lanes whose places in the copy are apart: CUDA has no vector of more places."""
+
 PATCH = (8, 4, 2)
 """Widths of a patch along the copy, the best first."""
 
@@ -70,6 +73,8 @@ class Fetch:
         fetch = cls(ctx, plan, box, axes[-1] if axes else None)
         fetch.inner = next((v for v in reversed(axes) if fetch._runs_along(v)), fetch.inner)
         fetch.lanes = VECTOR_BYTES // plan.stage.tensor.dtype.bytes
+        if fetch.inner is not None and fetch._strides(fetch._copied(), fetch.inner) != 1:
+            fetch.lanes = min(fetch.lanes, MOST_APART)
         if fetch.lanes < 2 or not fetch._aligned():
             fetch.lanes = 1
         fetch.digits = fetch._ordered()
@@ -174,11 +179,11 @@ class Fetch:
         """Whether lanes that begin at a multiple of their number lie side by side and aligned, in
         the tensor and, unless they are apart there, in the copy."""
         value = self.plan.value
-        if not isinstance(value, core.Load) or value.dtype is not self.plan.stage.tensor.dtype:
+        if not isinstance(value, core.Load):
             return False
         if self.inner is None or self.box[self.inner].extent % self.lanes:
             return False
-        if value.tensor.dtype is not value.dtype:
+        if value.tensor.dtype is not self.plan.stage.tensor.dtype:
             return False
         if self._strides(value, self.inner) != 1:
             return False
@@ -207,20 +212,6 @@ class _At:
 
     point: dict[Var, Expr]
     lane: Expr
-
-
-def divisible(expr: Expr, n: int) -> bool:
-    """Whether an index is known to be a multiple of ``n``."""
-    form = linear(expr)
-    if form.const % n:
-        return False
-    return all(factor % n == 0 or _multiple(atom, n) for atom, factor in form.terms.items())
-
-
-def _multiple(atom: Expr, n: int) -> bool:
-    if isinstance(atom, core.Binary) and atom.op in ("min", "max"):
-        return divisible(atom.left, n) and divisible(atom.right, n)
-    return False
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import TypeGuard
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Program, Stage, Tensor, Var
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering.expr.linear import int_const
+from edgekernelbench.lowering.expr.linear import int_const, shifted
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, free_vars, map_children
 from edgekernelbench.lowering.graph import Place, axis_ranges, build_graph, map_stages
@@ -210,9 +210,7 @@ class _Copier:
         for dim, index in fixed.items():
             tests += _inside(index, source.shape[dim], axis_ranges(self.place))
         for axis, dim in zip(axes, self.dims, strict=True):
-            here: Expr = core.VarRef(axis.var)
-            if dim.first:
-                here = core.Binary("add", here, int_const(dim.first), DType.S32)
+            here = shifted(core.VarRef(axis.var), dim.first)
             indices[dim.of] = here
             own = {axis.var: (0, axis.extent - 1)}
             tests += _inside(here, source.shape[dim.of], own)
@@ -252,10 +250,7 @@ class _Copier:
     def _from_copy(self, load: core.Load) -> core.Load:
         indices: list[Expr] = []
         for dim in self.dims:
-            index = self._redirect(load.indices[dim.of])
-            if dim.first:
-                index = core.Binary("sub", index, int_const(dim.first), DType.S32)
-            indices.append(index)
+            indices.append(shifted(self._redirect(load.indices[dim.of]), -dim.first))
         return core.Load(self.copy.tensor, tuple(indices), load.span)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Program, Stage, Tensor
 from edgekernelbench.ir.dtypes import DType
-from edgekernelbench.lowering.expr.linear import int_const, linear
+from edgekernelbench.lowering.expr.linear import int_const, linear, shifted
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.expr.rewrite import Names, free_vars, map_children
 from edgekernelbench.lowering.graph import Place, axis_ranges, build_graph, map_stages
@@ -89,6 +89,8 @@ class _Copier:
         for dim, (index, extent) in enumerate(zip(load.indices, load.tensor.shape, strict=True)):
             used = free_vars(index)
             low, high = range_of(index, ranges)
+            if high < 0 or low >= extent:
+                return None  # nothing but border
             inside = low >= 0 and high < extent
             if used - set(ranges) or any(isinstance(e, core.Load) for e in core.walk(index)):
                 return None  # moves with data
@@ -130,12 +132,7 @@ class _Copier:
         if key not in self.known:
             self.known[key] = (self._define(select, load, dims, shape), dims)
         tensor, _ = self.known[key]
-        indices = tuple(
-            load.indices[dim]
-            if first == 0
-            else core.Binary("sub", load.indices[dim], int_const(first), DType.S32)
-            for dim, first in dims
-        )
+        indices = tuple(shifted(load.indices[dim], -first) for dim, first in dims)
         read = core.Load(tensor, indices, load.span)
         return read if read.dtype is select.dtype else core.Cast(read, select.dtype)
 
@@ -151,14 +148,14 @@ class _Copier:
         indices = list(load.indices)
         cond: Expr | None = None
         for axis, (dim, first) in zip(axes, dims, strict=True):
-            here: Expr = core.VarRef(axis.var)
-            if first:
-                here = core.Binary("add", here, int_const(first), DType.S32)
+            here = shifted(core.VarRef(axis.var), first)
             indices[dim] = here
             size = load.tensor.shape[dim]
-            tests = [core.Binary("ge", here, int_const(0), DType.BOOL)] if first < 0 else []
+            tests = (
+                [core.Binary("ge", here, int_const(0, here.dtype), DType.BOOL)] if first < 0 else []
+            )
             if first + axis.extent > size:
-                tests.append(core.Binary("lt", here, int_const(size), DType.BOOL))
+                tests.append(core.Binary("lt", here, int_const(size, here.dtype), DType.BOOL))
             for test in tests:
                 cond = test if cond is None else core.Binary("and", cond, test, DType.BOOL)
         assert cond is not None

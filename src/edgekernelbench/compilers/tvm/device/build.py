@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,16 @@ _LOG_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """Source of all kernels, and a plan a host function."""
+    """Source of all kernels, and a plan a host function. ``shared``: bytes of shared memory that
+    each kernel allocates statically."""
 
     source: str
     plans: dict[str, LaunchPlan]
+    shared: Mapping[str, int] = field(default_factory=dict)
+
+    def bills(self) -> tuple[KernelBill, ...]:
+        """What is known of the kernels without an assembler."""
+        return tuple(KernelBill(name=n, shared_bytes=size) for n, size in self.shared.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class DeviceBuild:
 
     Attributes:
         library: name of the file that a device loads.
-        kernels: what each kernel takes, where the assembler said so.
+        kernels: what each kernel takes.
     """
 
     code: DeviceCode | None
@@ -74,7 +80,8 @@ def build_device(
         return DeviceBuild(None, (Diagnostic(error.rule, error.message, None),))
     if found := _too_long(plans):
         return DeviceBuild(None, found)
-    code = DeviceCode(split.source(parts, tvm_target), plans)
+    shared = {name: split.shared_bytes(kernel) for name, kernel in parts.kernels.items()}
+    code = DeviceCode(split.source(parts, tvm_target), plans, shared)
     finish = cubin.finish if target.backend == "cuda" else opencl_check.finish
     return finish(code, target, folder)
 

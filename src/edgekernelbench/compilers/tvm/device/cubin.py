@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 from edgekernelbench.compilers.base import KernelBill
@@ -23,6 +26,9 @@ from edgekernelbench.targets.toolkit import Toolkit, find_toolkit, toolkit_for
 # Of every architecture from sm_30 on.
 _BLOCK = (1024, 1024, 64)
 _GRID = (2**31 - 1, 65535, 65535)
+FEW_BLOCKS = 2
+"""Of a multiprocessor, that get all the registers they ask for."""
+_BOUNDS = re.compile(r"__launch_bounds__\((\d+)\) (\w+)\(")
 
 
 def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
@@ -33,11 +39,14 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
         UsageError: the target has a device, and no nvcc for it.
     """
     assert target.gpu is not None and target.gpu.arch is not None
+    code = replace(code, source=resident(code, target.gpu))
     (folder / nvcc.SOURCE).write_text(code.source)
     toolkit = _toolkit(target, target.gpu.arch)
     if toolkit is None:
-        found = _over_limits(code, target, ())
-        return DeviceBuild(None, found) if found else DeviceBuild(code, library=nvcc.SOURCE)
+        known = code.bills()
+        if found := _over_limits(code, target, known):
+            return DeviceBuild(None, found)
+        return DeviceBuild(code, library=nvcc.SOURCE, kernels=known)
     try:
         bills = nvcc.compile_source(folder, target.gpu.arch, toolkit)
     except nvcc.CompilerRefused as error:
@@ -45,6 +54,24 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
     if found := _over_limits(code, target, bills):
         return DeviceBuild(None, found)
     return DeviceBuild(code, library=nvcc.CUBIN, kernels=bills)
+
+
+def resident(code: DeviceCode, gpu: Gpu) -> str:
+    """The source with what the assembler must know of small grids: how many blocks a
+    multiprocessor gets at all. Else it spills registers to make room for blocks that never come.
+    """
+    most: dict[str, int] = {}
+    for plan in code.plans.values():
+        for call in calls(plan):
+            most[call.kernel] = max(most.get(call.kernel, 0), prod(call.groups))
+
+    def bounds(found: re.Match[str]) -> str:
+        threads, name = found.groups()
+        blocks = -(-most.get(name, 0) // gpu.units)
+        least = f", {blocks}" if 0 < blocks <= FEW_BLOCKS else ""
+        return f"__launch_bounds__({threads}{least}) {name}("
+
+    return _BOUNDS.sub(bounds, code.source)
 
 
 def _toolkit(target: Target, arch: str) -> Toolkit | None:
@@ -75,8 +102,8 @@ def _launch(call: Call, target: Target, gpu: Gpu, static: int) -> Iterable[Diagn
         yield over_limit(
             WORK_GROUP, f"blocks of {shape(call.group_size)} threads in {call.kernel}; {limits}"
         )
-    asks = device is not None and call.shared_bytes > 0
-    most = device.shared_optin_bytes if device is not None and asks else gpu.shared_bytes
+    asks = call.shared_bytes > 0
+    most = gpu.shared_optin_bytes if asks and gpu.shared_optin_bytes else gpu.shared_bytes
     if static + call.shared_bytes > most:
         taken = f"{static + call.shared_bytes} bytes of shared memory in {call.kernel}"
         yield over_limit(WORK_GROUP, f"{taken}; a block has {most}")

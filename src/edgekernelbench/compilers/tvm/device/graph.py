@@ -1,4 +1,5 @@
-"""A graph of loop functions for a device, each scheduled by the compiler's rules (DLight)."""
+"""A graph of loop functions for a device, each with a schedule that was found for it, or by the
+compiler's rules (DLight)."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ from edgekernelbench.compilers.tvm.device import build, split
 from edgekernelbench.compilers.tvm.gpu.build import device_target
 from edgekernelbench.compilers.tvm.lift.model import last_line
 from edgekernelbench.compilers.tvm.lift.refusal import Refused
+from edgekernelbench.compilers.tvm.tuning.build import Traces, scheduled
 from edgekernelbench.compilers.tvm.tuning.graph import Graph, functions, standalone
 from edgekernelbench.compilers.tvm.tuning.plan import Plan, Planner, Space, Step
 from edgekernelbench.ir.dtypes import DType
@@ -40,7 +42,11 @@ _DTYPES = {dtype.numpy: dtype for dtype in DType}
 
 
 def build_graph(
-    graph: Graph, ports: Mapping[str, Argument], target: Target, folder: Path
+    graph: Graph,
+    ports: Mapping[str, Argument],
+    target: Target,
+    folder: Path,
+    traces: Traces | None = None,
 ) -> tuple[tuple[str, ...], str]:
     """Writes code and manifest of a graph into ``folder``, as for any device kernel.
 
@@ -49,18 +55,21 @@ def build_graph(
 
     Args:
         ports: the task's inputs and outputs by name.
+        traces: schedules of functions; the rules are for the others.
 
     Returns:
         The rules that had to be left out, and why.
 
     Raises:
-        Refused: the graph does something else than call loop functions, DLight cannot schedule
-            one, or the device's compiler does not take what comes of it; the first reason.
+        Refused: the graph does something else than call loop functions, a trace does not fit its
+            function, DLight cannot schedule one, or the device's compiler does not take what
+            comes of it; the first reason.
     """
+    found = scheduled(graph, traces or {})
     reasons: list[Refused] = []
     for without in _LEFT_OUT:
         try:
-            _build(graph, ports, target, folder, without)
+            _build(graph, found, ports, target, folder, without)
         except Refused as refused:
             reasons.append(refused)
         else:
@@ -70,16 +79,18 @@ def build_graph(
 
 def _build(
     graph: Graph,
+    found: Any,
     ports: Mapping[str, Argument],
     target: Target,
     folder: Path,
     without: tuple[str, ...],
 ) -> None:
+    """``found``: the graph's module, with the schedules that were found for its functions."""
     began = time.perf_counter()
     planner = Planner(graph.module)
     plan = planner.run(graph.inputs, tuple(graph.params), graph.outputs)
     called = {step.function: step for step in (*plan.prepack, *plan.steps)}
-    module = _scheduled(graph, called, target, without)
+    module = _ruled(found, called, target, without)
     names = {n: [f"#{i}" for i in range(len(step.operands))] for n, step in called.items()}
     built = build.build_device(module, names, target, folder, split.split_blocks)
     if built.code is None:
@@ -102,14 +113,13 @@ def _operations(graph: Graph, name: str) -> float:
         return 0.0
 
 
-def _scheduled(
-    graph: Graph, called: Iterable[str], target: Target, without: tuple[str, ...]
-) -> Any:
+def _ruled(module: Any, called: Iterable[str], target: Target, without: tuple[str, ...]) -> Any:
+    """The functions that are called, those without a schedule scheduled by rules."""
     import tvm
     from tvm.s_tir import dlight
 
     _place_import_frames()
-    found = functions(graph.module)
+    found = functions(module)
     parts = {n: found[n].with_attr("global_symbol", n) for n in sorted(called)}
     rules = [getattr(dlight.gpu, name)() for name in _RULES if name not in without]
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from edgekernelbench.compilers.tvm.device.build import (
 from edgekernelbench.compilers.tvm.device.rules import WORK_GROUP
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.targets.device import OpenClDevice
-from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.model import Gpu, Target
 
 SOURCE = "kernel.cl"
 
@@ -29,11 +31,27 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
         DeviceMissing: the device is not there.
     """
     (folder / SOURCE).write_text(code.source)
+    if target.gpu is not None and (found := tuple(_over_limits(code, target.gpu))):
+        return DeviceBuild(None, found)
     if target.opencl is not None:
         found = check_on_device(code, target.opencl, folder)
         if found:
             return DeviceBuild(None, found)
-    return DeviceBuild(code, library=SOURCE)
+    return DeviceBuild(code, library=SOURCE, kernels=code.bills())
+
+
+def _over_limits(code: DeviceCode, gpu: Gpu) -> Iterator[Diagnostic]:
+    """What the target's limits say, before any driver is asked."""
+    groups = {(call.kernel, call.group_size) for p in code.plans.values() for call in calls(p)}
+    for kernel, size in sorted(groups):
+        if math.prod(size) > gpu.max_threads:
+            limits = f"the device runs {gpu.max_threads}"
+            message = f"groups of {shape(size)} work items in {kernel}; {limits}"
+            yield over_limit(WORK_GROUP, message)
+    for kernel, local in code.shared.items():
+        if local > gpu.shared_bytes:
+            message = f"{local} bytes of local memory in {kernel}; a group has {gpu.shared_bytes}"
+            yield over_limit(WORK_GROUP, message)
 
 
 def check_on_device(code: DeviceCode, device: OpenClDevice, folder: Path) -> tuple[Diagnostic, ...]:

@@ -6,10 +6,12 @@ list of passes. What a scheduler made comes in blocks and takes the compiler's o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir.instrument import pass_instrument
 
@@ -62,6 +64,22 @@ def _parts(module: Any) -> Split:
         on_device = "tirx.kernel_launch_params" in (function.attrs or {})
         (kernels if on_device else hosts)[str(variable.name_hint)] = function
     return Split(hosts, kernels, ir.IRModule(dict(kernels)))
+
+
+def shared_bytes(kernel: Any) -> int:
+    """Shared memory that a kernel allocates statically."""
+    found = 0
+
+    def look(allocation: tirx.AllocBuffer) -> None:
+        nonlocal found
+        buffer: Any = allocation.buffer
+        if buffer.scope() == "shared":
+            dtype = tvm.DataType(str(buffer.dtype))
+            bits = math.prod(int(n) for n in buffer.shape) * dtype.bits * dtype.lanes
+            found += -(-bits // 8)
+
+    tvm_ffi.structural_walk(kernel.body, (tirx.AllocBuffer, look))
+    return found
 
 
 def source(split: Split, target: Any) -> str:

@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import tvm
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir.expr import TensorLoad
 
+from edgekernelbench.compilers.tvm.gpu.definitions import with_definitions
 from edgekernelbench.compilers.tvm.scalars import dtype_name
 from edgekernelbench.targets.model import Target
 
@@ -89,6 +91,7 @@ def device_module(lowered: ir.IRModule, target: Any) -> Any:
 def generate(kernels: ir.IRModule, target: Any) -> Any:
     """The same of a module that holds nothing but kernels. No more than source is made of them."""
     kernels = _honest_aliases()(kernels)
+    kernels = _exact_constants(target.kind.name)(kernels)
     with _uncompiled(), target:
         return tvm.get_global_func(f"target.build.{target.kind.name}")(kernels, target)
 
@@ -108,6 +111,39 @@ def _honest_aliases() -> Any:
         return function.without_attr("tirx.noalias") if both else function
 
     return tirx.transform.prim_func_pass(rewrite, opt_level=0, name="ekb.HonestAliases")
+
+
+_Written = tuple[type[np.floating], type[np.integer], str, str]
+_WRITTEN: dict[str, dict[str, _Written]] = {
+    "opencl": {
+        "float32": (np.float32, np.int32, "as_float", "{:.6e}"),
+        "float64": (np.float64, np.int64, "as_double", "{:.6e}"),
+    },
+    "cuda": {"float64": (np.float64, np.int64, "__longlong_as_double", "{:.15f}")},
+}
+"""How TVM's code generators write constants, where that can be another number, and the function
+that makes the number of its bits."""
+
+
+def _exact_constants(backend: str) -> Any:
+    """Constants by their bits where what the code generator would write is another number."""
+    written = _WRITTEN.get(backend, {})
+
+    def exact(node: tirx.FloatImm) -> Any:
+        name = dtype_name(node)
+        if name not in written or not np.isfinite(node.value):
+            return node
+        floats, integers, function, form = written[name]
+        value = floats(node.value)
+        if floats(form.format(value)) == value:
+            return node
+        bits = tirx.IntImm(np.dtype(integers).name, int(value.view(integers)))
+        return tirx.call_pure_extern(name, function, bits)
+
+    def rewrite(function: Any, _module: Any, _context: Any) -> Any:
+        return function.with_body(tvm_ffi.structural_map(function.body, (tirx.FloatImm, exact)))
+
+    return tirx.transform.prim_func_pass(rewrite, opt_level=0, name="ekb.ExactConstants")
 
 
 def _global_buffers(body: Any, kind: type, field: str) -> list[Any]:
@@ -157,7 +193,7 @@ def source_text(made: Any, names: tuple[str, ...]) -> str:
     missing = [name for name in names if not re.search(rf"\b{name}\(", source)]
     if missing or not names:
         raise ValueError(f"no source of kernels {', '.join(missing) or '(there are none)'}")
-    return source
+    return with_definitions(source)
 
 
 def kernel_names(lowered: ir.IRModule) -> tuple[str, ...]:

@@ -6,14 +6,21 @@ from tvm import ir, tirx
 
 from edgekernelbench.compilers.tvm.contraction import FenceSet, find_fences
 from edgekernelbench.compilers.tvm.emit import FunctionEmitter
-from edgekernelbench.compilers.tvm.expressions import Place
+from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place
+from edgekernelbench.compilers.tvm.gpu import tensor_cores
+from edgekernelbench.compilers.tvm.gpu.definitions import PREFIX
 from edgekernelbench.compilers.tvm.gpu.functions import dialect
-from edgekernelbench.compilers.tvm.scalars import TExpr
+from edgekernelbench.compilers.tvm.scalars import TExpr, tvm_dtype
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.options import Options
 from edgekernelbench.targets.model import Backend
 
 _TAGS = {"block": "blockIdx.x", "thread": "threadIdx.x"}
+_OPENCL: dict[nest.AtomicOp, str] = {"sum": "add", "min": "min", "max": "max"}
+_ATOMICS: dict[str, dict[nest.AtomicOp, str]] = {
+    "cuda": {"sum": "atomicAdd", "min": "atomicMin", "max": "atomicMax"},
+    "opencl": {op: f"{PREFIX}atomic_{name}" for op, name in _OPENCL.items()},
+}
 _LOCAL_AND_GLOBAL = 3  # CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE
 
 
@@ -41,6 +48,21 @@ class DeviceEmitter(FunctionEmitter):
             return tirx.Evaluate(tirx.call_extern("void", "barrier", fences))
         scope = ir.StringImm("shared")
         return tirx.Evaluate(tirx.call_intrin("void", "tirx.tvm_storage_sync", scope))
+
+    def _atomic(self, statement: nest.Atomic, place: Place) -> tirx.Stmt:
+        emitter, tensor = ExpressionEmitter(self._scope, place), statement.tensor
+        value = emitter.stored(emitter.emit(statement.value), statement.value.dtype, tensor)
+        where = [emitter.index(emitter.emit(i)) for i in statement.indices]
+        buffer = self._scope.buffers[tensor.name]
+        element = tirx.BufferLoad(buffer, self._scope.indices(tensor, where))
+        address = tirx.call_intrin("handle", "tirx.address_of", element)
+        name = _ATOMICS[self._backend][statement.op]
+        return tirx.Evaluate(tirx.call_extern(tvm_dtype(tensor.dtype), name, address, value))
+
+    def _fragments(
+        self, statement: nest.Matrices | nest.Packed | nest.Mma, place: Place
+    ) -> tirx.Stmt:
+        return tensor_cores.statement(statement, self._scope, place)
 
     def _prefetch(self, fetch: nest.Prefetch, place: Place) -> None:
         """Threads that wait for memory are changed for others: there is nothing to hint at."""

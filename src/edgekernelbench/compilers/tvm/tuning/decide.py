@@ -10,27 +10,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgekernelbench.compilers.tvm.tuning.forked import Outcome, Place, Say, Work, run_all
-from edgekernelbench.compilers.tvm.tuning.measure import (
-    Bench,
-    Interface,
-    Loaded,
-    candidate_of,
-    export,
-    interface_of,
-)
+from edgekernelbench.compilers.tvm.tuning.bench import Bench
 from edgekernelbench.compilers.tvm.tuning.search import Trial, replay
 
 FINALISTS = 3
-_ROUNDS = 5
-_TIMED_S = 60.0
-_UNSCHEDULED_S = 120.0
 _TOLERANCE = {"float16": 2e-2, "float32": 1e-3, "float64": 1e-6}
 _OTHER_TOLERANCE = 1e-2  # the rounding of a quantised result may fall the other way
 
@@ -72,31 +60,11 @@ def decide(module: Any, trials: Sequence[Trial], bench: Bench) -> Decision:
 
 def _timed(module: Any, trials: Sequence[Trial], bench: Bench, folder: Path) -> list[Trial]:
     """The trials, the fastest first, with times taken in turn; with their own where that fails."""
-    candidates = [candidate_of(replay(trial.trace, module).mod) for trial in trials]
-    paths = [folder / f"timed{n}.so" for n in range(len(trials))]
-    pairs = zip(candidates, paths, strict=True)
-    builds = [partial(_export, c.module, bench.target, p) for c, p in pairs]
-    if any(done.error for done in run_all(builds, bench.build_place)):
+    times = bench.in_turn([replay(trial.trace, module).mod for trial in trials], folder)
+    if times is None:
         return list(trials)
-    programs = [(path, c.interface) for path, c in zip(paths, candidates, strict=True)]
-    work: Work = partial(_in_turn, programs, bench.slot.timed)
-    (done,) = run_all([work], bench.run_place(_TIMED_S))
-    if done.error is not None:
-        return list(trials)
-    again = [Trial(trial.trace, us) for trial, us in zip(trials, done.value, strict=True)]
+    again = [Trial(trial.trace, us) for trial, us in zip(trials, times, strict=True)]
     return sorted(again, key=lambda trial: trial.us or 0.0)
-
-
-def _export(module: Any, target: Any, library: Path, _say: Say) -> None:
-    export(module, target, library)
-
-
-def _in_turn(
-    programs: Sequence[tuple[Path, Interface]], cores: Sequence[int], _say: Say
-) -> list[float]:
-    loaded = [Loaded(path, interface, cores) for path, interface in programs]
-    rounds = [[one.closely(1) for one in loaded] for _ in range(_ROUNDS)]
-    return [min(times) * 1e6 for times in zip(*rounds, strict=True)]
 
 
 class _Check:
@@ -118,31 +86,14 @@ class _Check:
         """What is wrong with the results of a trial, if anything."""
         if not self._ready:
             self._ready = True
-            done = self._results(self._module, self._truth, _UNSCHEDULED_S)
+            done = self._bench.unscheduled(self._module, self._truth)
             if done.error is not None:
                 self.missing = f"results not compared: unscheduled function: {done.error}"
         if self.missing:
             return None
         found = self._folder / "found.npz"
-        # Weights are packed within it here, so that it takes the arrays of the other.
-        done = self._results(replay(trial.trace, self._module).mod, found, _TIMED_S)
+        done = self._bench.scheduled(replay(trial.trace, self._module).mod, found)
         return done.error or difference(self._truth, found)
-
-    def _results(self, module: Any, file: Path, seconds: float) -> Outcome:
-        library = file.with_suffix(".so")
-        build: Work = partial(_export, module, self._bench.target, library)
-        (done,) = run_all([build], self._bench.build_place)
-        if done.error is not None:
-            return done
-        run: Work = partial(_save, library, interface_of(module), self._bench.slot.timed, file)
-        place: Place = self._bench.run_place(seconds)
-        return run_all([run], place)[0]
-
-
-def _save(library: Path, interface: Interface, cores: Sequence[int], file: Path, _say: Say) -> None:
-    """Keeps all arguments after a call: those that are only read are the same everywhere."""
-    loaded = Loaded(library, interface, cores)
-    np.savez(file, *(argument.numpy() for argument in loaded.arguments))
 
 
 def difference(expected: Path, found: Path) -> str | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import json
 import os
+import select
 import selectors
 import signal
 import sys
@@ -179,6 +181,77 @@ def run_pairs(
         yard.submit(second, then, lambda done, n=n: keep(n, done))
     yard.run()
     return outcomes
+
+
+class Declined(Exception):
+    """What a servant answers a question with when it can go on all the same."""
+
+
+Answer = Callable[[Any, Say], Any]
+"""Answers a question (plain JSON data); says anything at all to tell that it is still at it."""
+
+
+class Servant:
+    """A child that answers one question after another, as beginning takes long. It is begun with
+    the first one, and anew behind a question at which it ended.
+
+    Args:
+        answer: what the child does; with anything it raises but `Declined` it ends.
+        place: of the child; its silence is that within one question.
+    """
+
+    def __init__(self, answer: Answer, place: Place) -> None:
+        self._answer, self._place = answer, place
+        self._child: _Child | None = None
+        self._questions = -1
+        self._answers: list[Outcome] = []
+
+    def ask(self, question: Any) -> Outcome:
+        """The answer, or why there is none."""
+        child = self._child or self._begin()
+        self._answers.clear()
+        with contextlib.suppress(BrokenPipeError):  # then there is an end to be read
+            _write(self._questions, question)
+        while select.select([child.reader], [], [], self._place.silence_s)[0]:
+            part = os.read(child.reader, 1 << 16)
+            child.said += part
+            _listen(child)
+            if self._answers:
+                return self._answers[0]
+            if not part:
+                self.close()
+                return child.outcome or Outcome(error="the process crashed")
+        self.close()
+        return Outcome(error=f"no word for {self._place.silence_s:g} s")
+
+    def close(self) -> None:
+        """Ends the child, if there is one."""
+        if self._child is not None:
+            os.close(self._questions)
+            _kill(self._child)
+            self._child = None
+
+    def _begin(self) -> _Child:
+        reader, self._questions = os.pipe()
+        work = functools.partial(_serve, self._answer, reader, self._questions)
+        self._child = _start(_Task(work, self._place, lambda _outcome: None, self._heard))
+        os.close(reader)
+        return self._child
+
+    def _heard(self, said: Any) -> None:
+        if said:
+            self._answers.append(Outcome(said["value"], said["error"]))
+
+
+def _serve(answer: Answer, questions: int, other_end: int, say: Say) -> None:
+    os.close(other_end)
+    with os.fdopen(questions) as lines:
+        for line in lines:
+            try:
+                said = {"value": answer(json.loads(line), lambda _said: say(None)), "error": None}
+            except Declined as reason:
+                said = {"value": None, "error": str(reason)}
+            say(said)
 
 
 # ---------------------------------------------------------------- the child's side

@@ -1,8 +1,7 @@
-"""Builds candidates and times them, each in a forked child."""
+"""Builds candidates for the host's CPU and times them, each in a forked child."""
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from collections.abc import Sequence
@@ -13,27 +12,47 @@ from typing import Any
 
 import numpy as np
 
-from edgekernelbench.compilers.tvm.tuning.forked import Outcome, Place, Say, Work, run_pairs
+from edgekernelbench.compilers.tvm.tuning.bench import Effort, Interface, drawn, interface_of
+from edgekernelbench.compilers.tvm.tuning.forked import (
+    Outcome,
+    Place,
+    Say,
+    Work,
+    run_all,
+    run_pairs,
+)
 from edgekernelbench.targets.placement import Slot, Spreader
 
 BUILD_S = 20.0
 RUN_S = 10.0
+UNSCHEDULED_S = 120.0
+ROUNDS = 5
+"""Of timing candidates in turn."""
+
+_IN_TURN_S = 60.0
 _REPEATS = 3
 _REPEAT_MS = 20
 _BUDGET_S = 1.0
-_HOPELESS = 3.0
+HOPELESS = 3.0
 """Times the best one's time after which a candidate is not timed any closer."""
 
-Interface = tuple[tuple[str, tuple[int, ...]], ...]
-"""Dtype and shape of each argument."""
+_EFFORT = Effort("llvm", population=64, generations=3, draws=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """Where candidates are built and timed. ``target``: TVM's, with the number of its cores."""
+class HostBench:
+    """See `bench.Bench`. ``target``: TVM's, with the number of its cores."""
 
     target: Any
     slot: Slot
+
+    @property
+    def threads(self) -> int:
+        return len(self.slot.others)
+
+    @property
+    def effort(self) -> Effort:
+        return _EFFORT
 
     @property
     def build_place(self) -> Place:
@@ -41,6 +60,37 @@ class Bench:
 
     def run_place(self, seconds: float = RUN_S) -> Place:
         return Place(self.slot.timed, 1, seconds)
+
+    def measure(self, modules: Sequence[Any], best_us: float | None) -> list[Outcome]:
+        return measure([candidate_of(module) for module in modules], self, best_us)
+
+    def in_turn(self, modules: Sequence[Any], folder: Path) -> list[float] | None:
+        candidates = [candidate_of(module) for module in modules]
+        paths = [folder / f"timed{n}.so" for n in range(len(candidates))]
+        pairs = zip(candidates, paths, strict=True)
+        builds = [partial(_export, c.module, self.target, p) for c, p in pairs]
+        if any(done.error for done in run_all(builds, self.build_place)):
+            return None
+        programs = [(path, c.interface) for path, c in zip(paths, candidates, strict=True)]
+        work: Work = partial(_in_turn, programs, self.slot.timed)
+        (done,) = run_all([work], self.run_place(_IN_TURN_S))
+        return None if done.error is not None else done.value
+
+    def unscheduled(self, module: Any, file: Path) -> Outcome:
+        return self._saved(module, file, UNSCHEDULED_S)
+
+    def scheduled(self, module: Any, file: Path) -> Outcome:
+        """Weights are packed within it here, so that it takes the arrays of the other."""
+        return self._saved(module, file, _IN_TURN_S)
+
+    def _saved(self, module: Any, file: Path, seconds: float) -> Outcome:
+        library = file.with_suffix(".so")
+        build: Work = partial(_export, module, self.target, library)
+        (done,) = run_all([build], self.build_place)
+        if done.error is not None:
+            return done
+        run: Work = partial(_save, library, interface_of(module), self.slot.timed, file)
+        return run_all([run], self.run_place(seconds))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +102,7 @@ class Candidate:
 
 
 def measure(
-    candidates: Sequence[Candidate], bench: Bench, best_us: float | None = None
+    candidates: Sequence[Candidate], bench: HostBench, best_us: float | None = None
 ) -> list[Outcome]:
     """Microseconds of one call of each candidate, or why there are none.
 
@@ -78,12 +128,6 @@ def candidate_of(module: Any) -> Candidate:
 
     packed = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
     return Candidate(packed, interface_of(packed))
-
-
-def interface_of(module: Any) -> Interface:
-    """Of the function ``main``."""
-    buffers = module["main"].params
-    return tuple((str(b.dtype), tuple(int(n) for n in b.shape)) for b in buffers)
 
 
 def export(module: Any, target: Any, library: Path) -> None:
@@ -112,8 +156,7 @@ class Loaded:
 
         # Read when the first parallel loop starts the threads.
         os.environ |= {"TVM_NUM_THREADS": str(len(cores)), "TVM_BIND_THREADS": "0"}
-        rng = np.random.default_rng(0)
-        self.arguments = [tvm.runtime.tensor(_filled(d, shape, rng)) for d, shape in interface]
+        self.arguments = [tvm.runtime.tensor(array) for array in drawn(interface)]
         self._module: Any = tvm.runtime.load_module(str(path))
         self._cpu = tvm.cpu()
         self._module["main"](*self.arguments)
@@ -137,20 +180,21 @@ def _run(
 ) -> float:
     loaded = Loaded(path, interface, cores)
     once = loaded.once()
-    if best_us is not None and once * 1e6 > _HOPELESS * best_us:
+    if best_us is not None and once * 1e6 > HOPELESS * best_us:
         return once * 1e6
     repeats = max(1, min(_REPEATS, int(_BUDGET_S / max(once, 1e-9))))
     return loaded.closely(repeats) * 1e6
 
 
-def _filled(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Ordinary numbers. Wide integers may be indices, so they are small enough for any axis."""
-    kind = np.dtype(dtype)
-    if kind.kind == "f":
-        values: Any = rng.random(shape, dtype=np.float32) * 2 - 1
-    elif kind.kind == "b" or kind.itemsize > 1:
-        values = rng.integers(0, 2, shape)
-    else:
-        bounds = np.iinfo(kind)
-        values = rng.integers(bounds.min, bounds.max + 1, max(1, math.prod(shape))).reshape(shape)
-    return np.asarray(values).astype(kind)
+def _in_turn(
+    programs: Sequence[tuple[Path, Interface]], cores: Sequence[int], _say: Say
+) -> list[float]:
+    loaded = [Loaded(path, interface, cores) for path, interface in programs]
+    rounds = [[one.closely(1) for one in loaded] for _ in range(ROUNDS)]
+    return [min(times) * 1e6 for times in zip(*rounds, strict=True)]
+
+
+def _save(library: Path, interface: Interface, cores: Sequence[int], file: Path, _say: Say) -> None:
+    """Keeps all arguments after a call: those that are only read are the same everywhere."""
+    loaded = Loaded(library, interface, cores)
+    np.savez(file, *(argument.numpy() for argument in loaded.arguments))

@@ -1,8 +1,9 @@
 """MetaSchedule's search, driven batch by batch, so that it can be watched, stopped and resumed.
 
-The search is TVM's evolutionary one over its schedule rules for CPUs. Building and measuring are
-ours (`measure`). Rules that need tensor intrinsics are left out: the one for AVX-512 that this
-version of TVM ships does not work with its LLVM.
+The search is TVM's evolutionary one over its schedule rules for CPUs or GPUs. Building and
+measuring are ours (`bench`). Rules that need tensor intrinsics are left out: the one for AVX-512
+that this version of TVM ships does not work with its LLVM, those for tensor cores compute more
+coarsely than tasks ask for.
 """
 
 from __future__ import annotations
@@ -19,14 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgekernelbench.compilers.tvm.lift.model import last_line
-from edgekernelbench.compilers.tvm.tuning.measure import Bench, candidate_of, measure
+from edgekernelbench.compilers.tvm.tuning.bench import Bench, Effort
 
 BATCH = 16
-_POPULATION = 64
-_GENERATIONS = 3
 _WARM_UP = 16
 """Trials before the model's word counts; TVM's own choice, 100, is for far longer searches."""
-_RULES = "llvm"
 _EMPTY_BATCHES = 2
 """Batches without a new candidate after which there are taken to be no others."""
 _FAILED_S = 1e10  # TVM's own figure for a candidate without a time
@@ -89,7 +87,7 @@ def _batches(
         if batch is None:
             break
         empty = 0 if batch else empty + 1
-        outcomes = measure([candidate_of(c.sch.mod) for c in batch], bench, best)
+        outcomes = bench.measure([c.sch.mod for c in batch], best)
         trials = [
             Trial(as_json(candidate.sch.trace), outcome.value, outcome.error)
             for candidate, outcome in zip(batch, outcomes, strict=True)
@@ -116,14 +114,15 @@ class _Search:
         self._trials = trials
         self._module = module
         self._target = bench.target
-        self._threads = len(bench.slot.others)
-        rules: dict[str, Any] = dict.fromkeys(("sch_rules", "postprocs", "mutator_probs"), _RULES)
+        self._threads = bench.threads
+        parts = ("sch_rules", "postprocs", "mutator_probs")
+        rules: dict[str, Any] = dict.fromkeys(parts, bench.effort.rules)
         with _without_intrinsics():
             self._context = ms.TuneContext(
                 mod=module,
                 target=bench.target,
                 space_generator=ms.space_generator.PostOrderApply(**rules),
-                search_strategy=_strategy(ms, min(_POPULATION, 4 * trials)),
+                search_strategy=_strategy(ms, bench.effort, trials),
                 num_threads=self._threads,
                 rand_state=seed,
                 logger=_silent_logger(),
@@ -183,11 +182,13 @@ class _Search:
             self._context.post_tuning()
 
 
-def _strategy(ms: Any, population: int) -> Any:
+def _strategy(ms: Any, effort: Effort, trials: int) -> Any:
+    population = min(effort.population, 4 * trials)
     return ms.search_strategy.EvolutionarySearch(
         population_size=population,
         init_min_unmeasured=population // 2,
-        genetic_num_iters=_GENERATIONS,
+        genetic_num_iters=effort.generations,
+        max_fail_count=effort.draws,
     )
 
 
