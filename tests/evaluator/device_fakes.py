@@ -39,7 +39,7 @@ BODIES = {
     "before": "y[i] = x[i] * w[i]; if (i == 0) y[-1] = 1.0f;",
     "input": "y[i] = x[i] * w[i]; if (i == 3) x[3] = 0.5f;",
     "space": "y[i] = x[i] * w[i]; t[i] = y[i]; if (i == 0) t[4096] = 1.0f;",
-    "loop": "volatile int on = 1; while (on) {} y[i] = x[i] * w[i];",
+    "loop": "while (w[0] == w[0]) *(volatile __global float *)(y + i) = 1.0f;",
     "segfault": "*(volatile __global int *)8 = 1; y[i] = x[i] * w[i];",
     "syntax": "y[i] = x[i] *;",
     "shared": "y[i] = x[i] * w[i];",

@@ -27,8 +27,8 @@ def read(text: str) -> s.Kernel:
     return result.kernel
 
 
-def test_there_are_92_examples() -> None:
-    assert len(EXAMPLES) == 92
+def test_there_are_93_examples() -> None:
+    assert len(EXAMPLES) == 93
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)

@@ -10,11 +10,15 @@ import numpy as np
 from edgekernelbench.evaluator.task import Arrays
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.correctness import Correctness
-from edgekernelbench.suite.model import TensorSpec
+from edgekernelbench.suite.model import TensorSpec, ToleranceClass
 from edgekernelbench.suite.tolerance import Facts, compare
 from edgekernelbench.targets.model import Target
 
-_CLASSES = {DType.F16: "f16_reduction", DType.F32: "f32_reduction", DType.F64: "f32_reduction"}
+_CLASSES: dict[DType, ToleranceClass] = {
+    DType.F16: "f16_reduction",
+    DType.F32: "f32_reduction",
+    DType.F64: "f32_reduction",
+}
 _SIDES = {"cpu": 256, "small": 1024, "large": 2048}
 _LARGE_UNITS = 32
 
@@ -33,7 +37,7 @@ class TypedProduct:
     def __init__(self, dtype: DType, side: int) -> None:
         self.element, self.side = dtype, side
         self.dtype = dtype.value
-        self.tolerance = _CLASSES.get(dtype, "int_exact")
+        self.tolerance: ToleranceClass = _CLASSES.get(dtype, "int_exact")
         self.flops = 2 * side**3
         self.terms = side
         self.sizes: Mapping[str, int | float] = {"N": side}
