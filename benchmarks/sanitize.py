@@ -46,6 +46,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--patterns", action="store_true", help="one workload of each pattern")
     parser.add_argument("--only", default="", help="part of the workloads' names")
     parser.add_argument("--every", type=int, default=1, help="take every n-th workload")
+    parser.add_argument("--first", type=int, default=0, help="leave out those before")
+    parser.add_argument(
+        "--full-flops",
+        type=float,
+        default=0.0,
+        help="only workloads of no more operations, at their own sizes",
+    )
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one run")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin none after that time")
     parser.add_argument("--launch", action="store_true", help=argparse.SUPPRESS)
@@ -88,7 +95,7 @@ def rows_of(
     from edgekernelbench.compilers.tvm import TvmCompiler
     from edgekernelbench.ir.check import check_text
 
-    small = workload.small()
+    small = sized(workload, options)
     checked = check_text(small.canonical())
     assert checked.kernel is not None and checked.program is not None
     with tempfile.TemporaryDirectory(prefix="sanitize-") as scratch:
@@ -109,7 +116,7 @@ def simulated(workload: Any, target: Any, options: argparse.Namespace) -> Row:
     """A workload's row for Oclgrind."""
     from edgekernelbench.evaluator.checked import check_run
 
-    small = workload.small()
+    small = sized(workload, options)
     report = check_run(small.canonical(), small, target, options.timeout)
     row = {"workload": workload.id, "tool": SIMULATED, "seconds": report.seconds}
     if report.outcome in ("clean", "found"):
@@ -119,13 +126,19 @@ def simulated(workload: Any, target: Any, options: argparse.Namespace) -> Row:
     return {**row, "ok": None, "why": report.message}
 
 
+def sized(workload: Any, options: argparse.Namespace) -> Any:
+    return workload if options.full_flops else workload.small()
+
+
 def chosen_workloads(options: argparse.Namespace) -> list[Any]:
     from edgekernelbench.suite.load import load_suite
 
     named = [w for name, w in load_suite().workloads.items() if options.only in name]
+    if options.full_flops:
+        named = [w for w in named if w.flops <= options.full_flops]
     if options.patterns:
         named = list({w.pattern: w for w in reversed(named)}.values())[::-1]
-    return named[:: options.every]
+    return named[options.first :: options.every]
 
 
 def sanitizer() -> str:
