@@ -42,6 +42,18 @@ PRODUCTS = {
 }
 
 
+REMAINING = """kernel k[C=40, H=14, W=14, E=128](x: f32[C, H, W], w: f32[E, C])
+    -> (y: f32[E, H, W]) {
+  compute { y[e, i, j] = sum[c: C](w[e, c] * x[c, i, j]) }
+  schedule for gpu {
+    loops y (block e by 64, block i by 4, c by 20, thread e by 8, thread i, thread j by 2, c,
+             unroll e, unroll j)
+  }
+  memory for gpu { cache x, w in y.c0 layout w.cache [e, c] -> [c, e] }
+}"""
+"""The last block has threads without a row."""
+
+
 @pytest.fixture
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles for products too small for them to pay."""
@@ -52,6 +64,11 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_results_on_pocl(name: str, any_size: None, pocl) -> None:
     assert _copies(right(PRODUCTS[name], pocl)) == 2
+
+
+def test_rows_that_remain_are_stored(pocl) -> None:
+    """PoCL dropped what only some threads store behind a loop with barriers."""
+    right(REMAINING, pocl)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
