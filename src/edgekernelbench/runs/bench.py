@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from edgekernelbench.analysis.report import Reported, Reporter, ReportOptions
 from edgekernelbench.evaluator import Evaluator, TaskSession
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.stages import NoProfile, StageProfile
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.suite.model import Workload
 
@@ -47,6 +49,24 @@ class Bench:
         """See `TaskSession.check`."""
         with self._session(workload) as session:
             return session.check(kernel)
+
+    def reports(
+        self, kernels: Sequence[str], options: ReportOptions, total: float | None = None
+    ) -> tuple[list[Reported], float]:
+        """See `Reporter.reports`; and the seconds spent waiting."""
+        asked = time.perf_counter()
+        with self._lock, self.evaluator.device_lock():
+            waited = time.perf_counter() - asked
+            return Reporter(self.evaluator.builder).reports(kernels, options, total), waited
+
+    def profile(self, workload: Workload, kernel: str) -> StageProfile | NoProfile:
+        """See `TaskSession.profile`; the wait for other attempts is part of the wait told."""
+        asked = time.perf_counter()
+        with self._session(workload) as session:
+            waited = time.perf_counter() - asked
+            result = session.profile(kernel)
+        waited += result.lock_wait_seconds
+        return result.model_copy(update={"lock_wait_seconds": round(waited, 6)})
 
     @contextmanager
     def _session(self, workload: Workload) -> Iterator[TaskSession]:

@@ -311,6 +311,8 @@ def _attempt(
         budget,
         store.keep_kernel,
         functools.partial(bench.check, workload),
+        bench.reports,
+        functools.partial(bench.profile, workload),
         store.keep_text,
         on_step=on_step,
         epoch=epoch,

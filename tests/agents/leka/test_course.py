@@ -161,3 +161,33 @@ def test_a_whole_kernel_at_a_time() -> None:
     agent = Leka(scripted([block(text) for text in whole]), Options(layers=False, rounds=3))
     answer = agent.attempt(task(), bench.device(), 0)
     assert len(bench.measured) == 3 and answer.kernel == min(bench.measured, key=pretended_us)
+
+
+def test_a_profile_costs_an_evaluation_and_is_taken_once_for_a_kernel() -> None:
+    for evaluations, profiles in ((3, 1), (2, 0), (1, 0), (9, 1)):
+        bench = Bench(evaluations)
+        device = bench.device()
+        answers = [block(SOFTMAX), *[block(GOOD[0])] * 3]
+        agent = Leka(scripted(answers), Options(rounds=4, profile=True, patience=9))
+        agent.attempt(task(), device, 0)
+        assert len(bench.profiled) == len(set(bench.profiled)) and len(bench.profiled) <= profiles
+        spent = device.budget.spent.evaluations
+        assert spent == len(bench.measured) + len(bench.profiled) and spent <= evaluations
+        assert bool(bench.profiled) == (profiles > 0)
+        steps = [step for step in device.trajectory if step.action == "profile"]
+        assert [step.reason for step in steps] == ["no"] * len(bench.profiled)
+
+
+def test_no_profile_unless_wished_or_of_a_single_nest() -> None:
+    bench = Bench(9)
+    Leka(scripted([block(SOFTMAX)]), Options(rounds=3)).attempt(task(), bench.device(), 0)
+    assert not bench.profiled
+    whole = f"{SOFTMAX}\n{GOOD[0]}"
+    header = task().workload.header()
+    bench = Bench(9)
+    agent = Leka(
+        scripted([block(f"{header} {{\n{whole}\n}}")]),
+        Options(rounds=3, profile=True, layers=False),
+    )
+    agent.attempt(task(), bench.device(), 0)
+    assert len(bench.measured) == 1 and not bench.profiled

@@ -13,11 +13,12 @@ from edgekernelbench.agents.base import Refused as Spent
 from edgekernelbench.agents.leka.archive import Archive, Branch, Measured
 from edgekernelbench.agents.leka.fill import fill
 from edgekernelbench.agents.leka.layers import Layer, Patch, Refused
-from edgekernelbench.agents.leka.observe import observe
+from edgekernelbench.agents.leka.observe import Observation, observe
 from edgekernelbench.agents.leka.propose import Proposal, Proposer, Situation
 from edgekernelbench.agents.leka.route import Route, route
 from edgekernelbench.agents.leka.screen import Screen, Screened
 from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.stages import StageProfile
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.lowering.holes import find_holes
 from edgekernelbench.records.schema import Step
@@ -46,6 +47,8 @@ class Options:
         archive: other compute forms are kept and taken up again; off: only the best is.
         report: the model sees the static report.
         learn: what helped is told in later tasks of the run.
+        profile: the time of a new best kernel is measured by nest, where it has several; each
+            profile is an evaluation of the budget.
     """
 
     mode: Literal["score", "optimise"] = "score"
@@ -58,6 +61,7 @@ class Options:
     archive: bool = True
     report: bool = True
     learn: bool = False
+    profile: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Options:
@@ -123,10 +127,10 @@ class Course:
         self.options = options
         self.notes = [] if notes is None else notes
         self.counts = Counts()
-        self._peaks = load_peaks(self.task.target)
-        screening = self.options.screen
-        self._screen = Screen(self.task, self.device, self._peaks, screening)
+        peaks, screening = load_peaks(self.task.target), self.options.screen
+        self._screen = Screen(self.task, self.device, peaks, screening)
         self._archive = Archive()
+        self._profiles: dict[str, StageProfile | None] = {}  # by text
         self._rng = random.Random(seed)
         self._told: list[str] = []  # to the author, the newest last
         self._spent = ""
@@ -157,13 +161,15 @@ class Course:
     def _round(self) -> bool:
         """One revision; False when there is nothing more to revise."""
         branch = self._branch()
-        seen = None if branch is None else observe(self.task, branch, self._peaks)
+        seen = None if branch is None else self._observed(branch)
+        if branch is not None and seen is None:
+            return self._go_back("looking at this compute form takes too long")
         if seen is None:
             way: Route | None = Route("compute", "there is no kernel yet", "begin")
         else:
             way = route(seen, self.options.patience)
         if way is None:
-            return self._go_back()
+            return self._go_back("every layer of this compute form is dry")
         if not self.proposer.trusted:  # a move names its layer itself
             self._note("route", way.layer, f"{way.rule}: {way.reason}")
         head = None if branch is None else branch.head
@@ -196,12 +202,31 @@ class Course:
         self._archive.current = None
         return None
 
-    def _go_back(self) -> bool:
+    def _observed(self, branch: Branch) -> Observation | None:
+        """What is known of the head of a branch; None where that cannot be had in time."""
+        report = self._screen.explained(branch.head)
+        if report is None:
+            return None
+        return observe(self.task, branch, report, self._profile(branch))
+
+    def _profile(self, branch: Branch) -> StageProfile | None:
+        """The time of a head by nest, measured once where the options want it and its nests are
+        several. The last evaluation is not spent on it: nothing could come of what it says."""
+        head, left = branch.head, self.device.budget.evaluations_left
+        parts = () if head.estimate is None else head.estimate.parts
+        known = head.text in self._profiles
+        wanted = self.options.profile and not self.proposer.trusted and branch.best is not None
+        if wanted and not known and len(parts) > 1 and (left is None or left > 1):
+            found = self.device.profile(head.text)
+            self._profiles[head.text] = found if isinstance(found, StageProfile) else None
+        return self._profiles.get(head.text)
+
+    def _go_back(self, why: str) -> bool:
         """Gives the present branch up; False when there is no other."""
         current = self._archive.current
         assert current is not None
         current.dead = True
-        self._note("back", reason="every layer of this compute form is dry")
+        self._note("back", reason=why)
         return self.options.archive and self._enter_next() is not None
 
     def _enter(self, screened: Screened) -> Branch:

@@ -7,15 +7,16 @@ estimate. What fails comes back as a text for its author.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from edgekernelbench.agents.base import Device, Task
-from edgekernelbench.agents.leka.layers import Patch, Refused, layer_text, patched, told
-from edgekernelbench.analysis.estimate import Estimate, estimate
+from edgekernelbench.agents.leka.layers import Patch, Refused, layer_text, patched
+from edgekernelbench.analysis.estimate import Estimate
+from edgekernelbench.analysis.explain import Explanation
+from edgekernelbench.analysis.report import NoReport, ReportOptions, StaticReport
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.ir import core
 from edgekernelbench.ir import surface as s
@@ -24,8 +25,6 @@ from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.ir.interpret.frame import InterpretError
 from edgekernelbench.ir.printer import print_kernel
 from edgekernelbench.lowering.holes import fill_first, fill_holes, find_holes
-from edgekernelbench.lowering.lower import lower
-from edgekernelbench.lowering.nest import Module
 from edgekernelbench.suite.correctness import Correctness
 from edgekernelbench.suite.model import Workload
 from edgekernelbench.targets.peaks import Peaks
@@ -52,7 +51,6 @@ class Screened:
     kernel: s.Kernel
     text: str
     form: str
-    module: Module
     patches: tuple[Patch, ...] = ()
     estimate: Estimate | None = None
     note: str = ""
@@ -67,7 +65,8 @@ class Screen:
 
     Args:
         peaks: of the target, where measured.
-        device: builds kernels in a limited process, which costs no evaluation.
+        device: builds kernels, and reports on them, in limited processes; neither costs an
+            evaluation. What these do in time is done here, too, and nothing else.
         interpreting: whether compute layers are interpreted.
     """
 
@@ -79,6 +78,7 @@ class Screen:
         self._peaks = peaks
         self._interpreting = interpreting
         self._right: dict[str, str] = {}
+        self._explained: dict[str, Explanation | None] = {}
 
     def kernel(
         self, kernel: s.Kernel, patches: tuple[Patch, ...] = (), trusted: bool = False
@@ -90,24 +90,40 @@ class Screen:
         """
         whole = fill_first(kernel)
         text = print_kernel(whole)
-        checked = check_text(text)
-        if checked.program is None or checked.kernel is None:
-            return Refused(told(checked.diagnostics, text))
         if not trusted:
             built = self._built(text)
             if built is not None:
                 return built
-        form = layer_text(checked.kernel, "compute", self._task.target)
-        note = self._wrong(form, text) if self._interpreting and not trusted else ""
+        form = layer_text(whole, "compute", self._task.target)
+        interpreted = self._interpreting and not trusted
+        small = self._task.workload.small().bindings if interpreted else None
+        (reported,) = self._device.reports([text], self._options(form, small))
+        if isinstance(reported, NoReport):
+            return Refused(reported.told)
+        note = self._wrong(form, text) if interpreted else ""
         if note.startswith(_WRONG):
             return Refused(note)
-        lowered = lower(checked.kernel, checked.program, self._task.target)
-        if lowered.module is None:
-            return Refused(told(lowered.diagnostics, text))
-        guess = None
-        if self._task.target.gpu is None:
-            guess = estimate(lowered.module, self._task.target, self._peaks)
-        return Screened(kernel, text, form, lowered.module, patches, guess, note)
+        return Screened(kernel, text, form, patches, reported.guess, note)
+
+    def _options(self, form: str, small: Mapping[str, int | float] | None) -> ReportOptions:
+        """What is asked of a candidate: the estimate, and whether its new compute layer can be
+        checked at reduced sizes in reasonable time."""
+        new = small is not None and form not in self._right
+        return ReportOptions(
+            target=self._task.target,
+            peaks=self._peaks,
+            whole=False,
+            also_at=dict(small) if small is not None and new else None,
+        )
+
+    def explained(self, screened: Screened) -> Explanation | None:
+        """The static report of a candidate; None where that takes too long."""
+        if screened.text not in self._explained:
+            options = ReportOptions(target=self._task.target, peaks=self._peaks)
+            (found,) = self._device.reports([screened.text], options)
+            known = found.explanation if isinstance(found, StaticReport) else None
+            self._explained[screened.text] = known
+        return self._explained[screened.text]
 
     def patch(
         self, base: s.Kernel, patches: tuple[Patch, ...], trusted: bool = False
@@ -135,28 +151,32 @@ class Screen:
         self, screened: Screened, choose: Callable[[int], list[int]]
     ) -> dict[tuple[int, ...], Screened]:
         """The candidate with numbers in its holes, by which choice each hole has; what does not
-        lower is left out. Choices that make thousands of copies of a body take long to lower:
-        after a minute, or at the end of the attempt's time, the rest is not looked at.
+        lower is left out. Choices that make thousands of copies of a body take long to lower: after
+        a minute the rest is not looked at.
 
         Args:
             choose: of so many combinations, the numbers of those that are looked at.
         """
         sites = find_holes(screened.kernel)
-        found = {}
-        deadline = time.monotonic() + _VARIANTS_S
+        made: dict[tuple[int, ...], Screened] = {}
         for number in choose(math.prod(len(site.choices) for site in sites)):
-            if time.monotonic() > deadline or self._device.budget.all_spent():
-                break
             taken = []
             for site in reversed(sites):
                 number, at = divmod(number, len(site.choices))
                 taken.insert(0, at)
             values = [site.choices[at] for site, at in zip(sites, taken, strict=True)]
             kernel = fill_holes(screened.kernel, values)
-            made = self.kernel(kernel, screened.patches, trusted=True)
-            if not isinstance(made, Refused):
-                found[tuple(taken)] = made
-        return found
+            made[tuple(taken)] = replace(screened, kernel=kernel, text=print_kernel(kernel))
+        if self._device.budget.all_spent():
+            return {}
+        texts = [variant.text for variant in made.values()]
+        options = ReportOptions(target=self._task.target, peaks=self._peaks, whole=False)
+        reports = self._device.reports(texts, options, _VARIANTS_S)
+        return {
+            taken: replace(variant, estimate=found.guess)
+            for (taken, variant), found in zip(made.items(), reports, strict=False)
+            if isinstance(found, StaticReport)
+        }
 
     def _built(self, text: str) -> Refused | None:
         check: Check = self._device.check(text)
