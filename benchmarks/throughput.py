@@ -7,8 +7,8 @@ kernels' own, and whether the parent's memory stays flat. Prints one JSON object
 Full evaluations by the standard settings: compiled, checked and timed beside every baseline, eight
 in a row of each task, as an agent makes them; no text comes twice. Baselines are built before the
 clock starts. What is measured goes to the file as it comes; started again, it goes on with the
-numbers that are left, in a new process, whose memory is looked at apart. ``--brief`` measures each
-kernel for a hundredth of a second only, beside a single baseline: for the memory, not for the rate.
+numbers that are left, in a new process, whose memory is looked at apart. ``--brief`` measures
+kernels of level 1 for a hundredth of a second, beside one baseline: for the memory, not the rate.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ WARM = 256
 """Evaluations of a process after which its memory is looked at: each task had its turn twice."""
 
 
-def small_tasks() -> list[Workload]:
+def small_tasks(levels: tuple[int, ...] = (1, 2, 3)) -> list[Workload]:
     """Of the quick subset."""
-    tasks = [(w, as_task(w)) for w in load_suite().subset("quick")]
+    tasks = [(w, as_task(w)) for w in load_suite().subset("quick") if w.level in levels]
     return [w for w, task in tasks if task.flops <= FLOPS and task.bytes_touched <= BYTES]
 
 
@@ -63,7 +63,7 @@ def measure(
     numbers: Sequence[int], process: int, settings: EvalSettings
 ) -> Iterator[dict[str, Any]]:
     """One row an evaluation."""
-    workloads = small_tasks()
+    workloads = small_tasks((1,)) if settings is BRIEF else small_tasks()
     texts = {w.id: w.canonical() for w in workloads}
     parent = psutil.Process()
     with Evaluator(find_target("llvm"), settings=settings) as evaluator, Bench(evaluator) as bench:

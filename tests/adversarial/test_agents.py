@@ -11,19 +11,24 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import psutil
 import pytest
 from inspect_ai.tool import ToolError
 from inspect_ai.util import sandbox
 
 import edgekernelbench
+from edgekernelbench.agents.model import ProviderError
 from edgekernelbench.evaluator import landlock
-from edgekernelbench.records.schema import Record
+from edgekernelbench.evaluator.attempt import Check
+from edgekernelbench.llm.run import run_with_model
+from edgekernelbench.records.schema import Record, Spent
+from edgekernelbench.scores.score import score
 from tests.adversarial.exploits import Exploit
+from tests.llm.fakes import Session, asking, kernel, order
 from tests.llm.fakes import install as without_a_device
-from tests.llm.fakes import kernel
 from tests.llm.server import serving
-from tests.llm.test_coding import NAME, Line, answer, install, record_of
+from tests.llm.test_coding import NAME, TASK, Line, answer, install, record_of
 
 PACKAGE = Path(edgekernelbench.__file__).parent
 
@@ -63,6 +68,31 @@ WORKSPACES = {
                     "i=0; while [ $i -lt 1500 ]; do mkdir d; cd -P d; i=$((i+1)); done",
                     "no_kernel"),
     "bytes": Exploit("a kernel that is no text", "printf '\\377\\376' > kernel.ekir", "no_kernel"),
+}  # fmt: skip
+
+Work = Callable[[Line], Awaitable[Any]]
+
+
+async def _breaks(line: Line) -> None:
+    await line.ask("# Task one")
+    raise RuntimeError("exit code 137")  # as of a command line that its own shell has killed
+
+
+async def _asks_too_much(line: Line) -> None:
+    """Of the model's server, over the bridge that every program of the sandbox can reach."""
+    await line.ask("# Task one")
+    with pytest.raises(ProviderError):
+        await line.ask("# Task impossible")
+    await line.ask("# Task one")
+
+
+ENDINGS: dict[str, tuple[Work, Exploit]] = {
+    "breaks": (_breaks, Exploit(
+        "no verdict where there is no kernel: its command line ends", "kill -9 $PPID",
+        "no_kernel")),
+    "asks too much": (_asks_too_much, Exploit(
+        "no verdict where there is no kernel: a question that no provider takes",
+        "a million tokens", "no_kernel")),
 }  # fmt: skip
 
 
@@ -126,6 +156,62 @@ def test_the_tools_read_nothing_for_an_agent_that_it_may_not(
     record = attempt(monkeypatch, tmp_path, work, "I see.")
     assert all("outside of the sandbox" in text for text in told) and len(told) == 2, told
     assert record.status == "no_kernel" and record.spent.evaluations == 0
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    work, exploit = ENDINGS[name]
+    install(monkeypatch, tmp_path, work)
+    with serving(lambda _: "I see.", lambda task, _: "500" * (task == "impossible")) as server:
+        options = order(tmp_path / "run", "claude-code", workloads=TASK, sandbox="local")
+        (record,) = run_with_model(options, asking(server.url, max_retries=0))
+    assert record.status == exploit.status, record.message
+    assert score([record])["outside_denominator"] == 0
+
+
+def test_questions_side_by_side_under_a_limit_of_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(line: Line) -> None:
+        async with anyio.create_task_group() as group:
+            for number in range(10):
+                group.start_soon(line.ask, f"# Task {number}")
+
+    install(monkeypatch, tmp_path, work)
+    with serving(lambda _: "I see.") as server:
+        record = record_of(tmp_path / "run", server.url, limits=Spent(tokens=30))
+    assert record.spent.tokens == 30
+
+
+def test_checks_without_end_are_no_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes a while; what it takes is not the wait for the device."""
+
+    built = 0
+
+    def slow(self: Session, text: str) -> Check:
+        nonlocal built
+        built += 1
+        time.sleep(0.2)
+        return Check("ab" * 32, None, "", ())
+
+    monkeypatch.setattr(Session, "check", slow)
+
+    async def work(line: Line) -> None:
+        async def again() -> None:
+            for _ in range(20):
+                await line.check()
+
+        await line.write("wrong")
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(again)
+
+    install(monkeypatch, tmp_path, work)
+    with serving(lambda _: "I see.") as server:
+        record_of(tmp_path / "run", server.url, limits=Spent(seconds=3))
+    assert built <= 3 / 0.2 + 1
 
 
 def test_a_fourth_evaluation_of_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,15 @@ def test_time_spent_waiting_for_the_device_does_not_count() -> None:
     assert budget.seconds == 7.0
 
 
+def test_what_costs_nobody_knows_how_much_ends_an_attempt_that_has_so_many_dollars() -> None:
+    for limits, ends in ((Spent(cost=1.0), True), (Spent(tokens=100), False)):
+        budget = Budget(limits)
+        budget.charge(tokens=10, cost=0.5)
+        assert budget.all_spent() is None
+        budget.charge(tokens=10)
+        assert ("is not told" in (budget.all_spent() or "")) is ends
+
+
 def test_tokens_are_a_limit_of_their_own() -> None:
     budget = Budget(Spent(tokens=100))
     budget.charge(tokens=99)

@@ -151,6 +151,23 @@ def test_killed_server_is_restarted_and_its_workers_die(tmp_path: Path) -> None:
     assert gone(again.pid)
 
 
+def test_workers_of_a_killed_server_do_not_end_the_next_one(tmp_path: Path) -> None:
+    server = ForkServer(ServerSpec("test", ("tests.evaluator.child_jobs",), {}))
+    stale = [start(server, tmp_path, what="sleep") for _ in range(3)]
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGKILL)
+    assert gone(server.pid)
+    again = server.start("tests.evaluator.child_jobs:echo", {}, LIMITS, tmp_path)
+    began = time.monotonic()
+    for worker in stale:
+        assert not worker.alive
+        worker.close()
+    assert time.monotonic() - began < 2, "nobody waits for a process that is long gone"
+    assert again.request({"a": 1}, 5)["echo"] == {"a": 1}
+    assert server.starts == 2
+    server.close()
+
+
 def test_stopped_server_is_replaced(tmp_path: Path) -> None:
     server = ForkServer(ServerSpec("test", ("tests.evaluator.child_jobs",), {}))
     server.warm()

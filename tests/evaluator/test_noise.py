@@ -55,7 +55,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
     """A second passes between two readings of the clock."""
     now = iter(range(100))
     monkeypatch.setattr("edgekernelbench.evaluator.noise.time.monotonic", lambda: float(next(now)))
-    monkeypatch.setattr("edgekernelbench.evaluator.noise.time.process_time", lambda: 0.0)
+    monkeypatch.setattr("edgekernelbench.evaluator.noise.time.thread_time", lambda: 0.0)
     return System(tmp_path)
 
 
@@ -89,6 +89,16 @@ def test_other_processes_count_on_timed_processors_only(system: System) -> None:
     here = watched(system, 1, busy=[0, TICK], ran=500_000_000)
     assert here.others == pytest.approx(0.5) and here.others > OTHERS
     assert "other processes took 50%" in here.remark
+
+
+def test_the_parent_s_other_threads_count_as_others(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents that go on side by side work there, while another's kernel is measured."""
+    process = iter((0.0, 0.5))
+    monkeypatch.setattr("edgekernelbench.evaluator.noise.time.process_time", lambda: next(process))
+    noise = watched(system, 0, busy=[TICK, 0], ran=500_000_000)
+    assert noise.others == pytest.approx(0.5) and noise.disturbed
 
 
 def test_stolen_time(system: System) -> None:

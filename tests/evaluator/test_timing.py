@@ -98,6 +98,28 @@ def test_noise_costs_rounds_up_to_the_cap() -> None:
     assert sum(e.series.seconds for e in entrants_rough) < 0.6
 
 
+class Refilling(Simulated):
+    """Its first call of a request finds the caches empty."""
+
+    def run(self, samples: Sequence[Sample]) -> list[int]:
+        cold = 2_000_000 * (samples[0].lead == 0)
+        first, *rest = super().run(samples)
+        return [first + cold, *rest]
+
+
+@pytest.mark.parametrize(("a", "b"), [(9_900.0, 10_100.0), (10_100.0, 9_900.0), (5_000.0, 19_000)])
+def test_both_sides_of_a_ratio_are_warm_or_neither(a: float, b: float) -> None:
+    clock = Clock()
+    meter = Meter(SETTINGS, 3, random.Random(7), clock.sleep, clock)
+    runs = Refilling("c", a, clock), Refilling("t", b, clock)
+    entrants = [Entrant(each, True, lambda _: None) for each in runs]
+    for entrant in entrants:
+        meter.first(entrant)
+    play(meter, entrants)
+    candidate, tvm = (e.series.median_us for e in entrants)
+    assert tvm / candidate == pytest.approx(b / a, rel=0.01)
+
+
 def test_slow_unscored_is_called_once_more_at_most() -> None:
     meter, entrants = field(("c", 100.0, True), ("raw", 150_000.0, False))
     play(meter, entrants)

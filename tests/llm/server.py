@@ -44,10 +44,10 @@ class Server:
 
 
 def task_of(question: Question) -> str:
-    """The workload that a conversation is about."""
+    """The workload that a conversation is about; empty if it is about none."""
     content = next(message["content"] for message in question if message["role"] == "user")
     text = content if isinstance(content, str) else content[0]["text"]
-    return text.partition("# Task ")[2].split()[0]
+    return "".join(text.partition("# Task ")[2].split()[:1])
 
 
 @contextmanager

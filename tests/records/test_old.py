@@ -47,7 +47,9 @@ def test_every_shape_has_its_line_in_the_readme() -> None:
 def test_nothing_of_an_old_record_is_lost_when_it_is_printed_again(folder: Path) -> None:
     loaded = find_records(folder)
     lines = (folder / RECORDS).read_text().splitlines()
-    assert loaded.problems == () and len(loaded.records) == len(lines)
+    # Only samples of their runs are kept.
+    assert all("have no record" in problem for problem in loaded.problems)
+    assert len(loaded.records) == len(lines)
     for record, line in zip(loaded.records, lines, strict=True):
         again = record.model_dump_json()
         kept = dict(_leaves(json.loads(again)))

@@ -183,6 +183,31 @@ def test_an_attempt_recorded_twice_counts_once(tmp_path: Path) -> None:
     assert "twice" in loaded.problems[0]
 
 
+def test_copies_of_a_run_add_no_attempts(tmp_path: Path) -> None:
+    for name in ("run", "copy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / RECORDS).write_text(record("a__01").model_dump_json() + "\n")
+    loaded = find_records(tmp_path)
+    assert len(loaded.records) == 1
+    assert "1 attempts are in another folder, too" in loaded.problems[0]
+
+
+def test_attempts_that_were_left_out_are_told(tmp_path: Path) -> None:
+    settings = {"workloads": ["a__01", "b__01"], "epochs": 2}
+    (tmp_path / "run.json").write_text(json.dumps(settings))
+    (tmp_path / RECORDS).write_text(record("a__01").model_dump_json() + "\n")
+    assert "3 attempts of this run have no record" in find_records(tmp_path).problems[0]
+
+
+@pytest.mark.parametrize(
+    "settings", ["", "[]", '{"workloads": 1, "epochs": 1}', '{"workloads": [], "epochs": "x"}']
+)
+def test_settings_that_say_nothing_of_attempts_are_none(tmp_path: Path, settings: str) -> None:
+    (tmp_path / "run.json").write_text(settings)
+    (tmp_path / RECORDS).write_text(record("a__01").model_dump_json() + "\n")
+    assert not find_records(tmp_path).problems
+
+
 def test_missing_folders_are_usage_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such folder"):
         find_records(tmp_path / "nowhere")

@@ -105,6 +105,20 @@ def test_zero_records_and_zero_correct_are_shares_not_crashes() -> None:
 def test_unlike_records_are_not_mixed() -> None:
     with pytest.raises(UsageError, match="more than one agent"):
         score([record("a__01"), record("b__01", agent="canonical")])
+    learns = record("b__01").model_copy(update={"agent_options": {"learn": True}})
+    with pytest.raises(UsageError, match="more than one set of options"):
+        score([record("a__01"), learns])
+
+
+def test_conditions_of_one_target_are_not_mixed() -> None:
+    both = []
+    for name, state in (("a__01", "warm"), ("b__01", "cold")):
+        found = correct(name, {"tvm": baseline(2.0, 1.9)}, "tvm")
+        assert found.performance is not None
+        timed = found.performance.model_copy(update={"cache_state": state})
+        both.append(record(name, found.model_copy(update={"performance": timed})))
+    with pytest.raises(UsageError, match="more than one cache state on llvm"):
+        score(both)
 
 
 def test_backends_of_one_agent_are_scored_together_and_apart() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -48,6 +49,7 @@ class Budget:
         self._evaluations = 0
         self._tokens = 0
         self._cost: float | None = None
+        self._cost_unknown = False
 
     @property
     def seconds(self) -> float:
@@ -82,6 +84,8 @@ class Budget:
             return f"all {limits.tokens} tokens are used"
         if limits.cost is not None and (self._cost or 0.0) >= limits.cost:
             return f"the {limits.cost:g} dollars of this attempt are spent"
+        if limits.cost is not None and self._cost_unknown:
+            return f"what an answer costs is not told, so {limits.cost:g} dollars are no limit"
         if limits.seconds is not None and self.seconds >= limits.seconds:
             return f"the {limits.seconds:g} s of this attempt are over"
         return None
@@ -92,6 +96,8 @@ class Budget:
         self._tokens += tokens
         if cost is not None:
             self._cost = (self._cost or 0.0) + cost
+        elif tokens:
+            self._cost_unknown = True
 
     def pardon_wait(self, seconds: float) -> None:
         """Takes time that passed waiting for the device off the clock."""
@@ -107,7 +113,9 @@ class Device:
     """An agent's only way to the hardware: evaluates kernels of one task and counts each one.
 
     The trajectory grows with every evaluation, so that it exists however an attempt ends.
-    ``epoch``: the number of the attempt at its task, from 0 on.
+    ``epoch``: the number of the attempt at its task, from 0 on. ``broken``: something of the
+    harness raised, for which no agent can be blamed. ``best``: the fastest correct kernel of all
+    that were evaluated, and its time in microseconds.
     """
 
     evaluate_kernel: Callable[[str], Evaluation]
@@ -120,6 +128,21 @@ class Device:
     trajectory: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] = lambda _step: None
     epoch: int = 0
+    broken: bool = False
+    best: tuple[str, float] | None = None
+
+    @property
+    def led(self) -> bool:
+        """Whether a model has had the word: what happens from then on may be its doing."""
+        return any(step.action == "ask" for step in self.trajectory)
+
+    @contextmanager
+    def _ours(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.broken = True
+            raise
 
     def evaluate(
         self,
@@ -139,11 +162,14 @@ class Device:
         if spent is not None:
             return Refused(f"{spent}; answer with the best kernel so far")
         self.budget.charge(evaluations=1)
-        evaluation = self.evaluate_kernel(kernel)
+        with self._ours():
+            evaluation = self.evaluate_kernel(kernel)
         self.budget.pardon_wait(evaluation.lock_wait_seconds)
         if evaluation.kernel_hash is not None:
             self.keep_kernel(evaluation.kernel_hash, kernel)
         performance = evaluation.performance
+        if performance is not None and (self.best is None or performance.median_us < self.best[1]):
+            self.best = kernel, performance.median_us
         self.note(
             Step(
                 action="evaluate",
@@ -160,11 +186,12 @@ class Device:
         return evaluation
 
     def check(self, kernel: str, layer: Any = None) -> Check:
-        """What is wrong with a kernel without running it; free, and a step of the trajectory."""
+        """What is wrong with a kernel without running it; no evaluation, but time, and a step of
+        the trajectory."""
         assert self.check_kernel is not None, "this device does not check"
-        began = time.monotonic()
-        check = self.check_kernel(kernel)
-        self.budget.pardon_wait(time.monotonic() - began)
+        with self._ours():
+            check = self.check_kernel(kernel)
+        self.budget.pardon_wait(check.lock_wait_seconds)
         step = Step(
             action="check",
             seconds=round(self.budget.seconds, 3),
@@ -182,7 +209,8 @@ class Device:
         """What is known of kernels without compiling them; costs no evaluation. There are fewer
         reports where ``total`` seconds are over before."""
         assert self.report_kernels is not None, "this device does not report"
-        found, waited = self.report_kernels(kernels, options, total)
+        with self._ours():
+            found, waited = self.report_kernels(kernels, options, total)
         self.budget.pardon_wait(waited)
         return found
 
@@ -193,7 +221,8 @@ class Device:
             return Refused(f"{spent}; answer with the best kernel so far")
         assert self.profile_kernel is not None, "this device does not profile"
         self.budget.charge(evaluations=1)
-        found = self.profile_kernel(kernel)
+        with self._ours():
+            found = self.profile_kernel(kernel)
         self.budget.pardon_wait(found.lock_wait_seconds)
         self.note(
             Step(

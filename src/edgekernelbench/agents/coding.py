@@ -168,6 +168,9 @@ class Workbench:
     def check(self, kernel: str) -> str:
         """What is wrong with a kernel, as far as that is known without running it."""
         with self._lock:
+            spent = self.device.budget.all_spent()
+            if spent is not None:
+                return self._told(status="not checked", message=spent)
             found = self.device.check(kernel)
             return self._told(
                 status="" if found.status is None else found.status.value,

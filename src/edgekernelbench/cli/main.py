@@ -16,11 +16,13 @@ from edgekernelbench.cli import (
     baseline,
     check,
     compare,
+    deploy,
     devices,
     doctor,
     evaluate,
     explain,
     portability,
+    report,
     run,
     score,
     suite,
@@ -43,10 +45,12 @@ app.command("audit")(audit.audit)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("compare-agents")(agents.compare_agents)
+app.command("deploy")(deploy.deploy)
 app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("portability")(portability.portability)
+app.command("report")(report.report)
 app.command("run")(run.run)
 app.command("score")(score.score)
 app.command("trajectory")(trajectory.trajectory)

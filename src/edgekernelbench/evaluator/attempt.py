@@ -60,12 +60,14 @@ class Check:
         status: how an evaluation would end that cannot even run it; None if it could.
         message: the reason, in one line.
         diagnostics: JSON form of `ir.diagnostics.Diagnostic`.
+        lock_wait_seconds: until the device was free.
     """
 
     kernel_hash: str
     status: EvaluationStatus | None
     message: str
     diagnostics: tuple[dict[str, Any], ...]
+    lock_wait_seconds: float = 0.0
 
 
 class Attempt:

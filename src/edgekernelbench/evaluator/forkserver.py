@@ -248,35 +248,42 @@ class ForkServer:
         else:
             raise ChildLost("server", f"{self.spec.name} server: {message.get('failed', message)}")
 
-    def wait_exit(self, pid: int, timeout: float) -> Exit | None:
-        """How a worker ended, or None when that is not known in time or the server is gone."""
+    def wait_exit(self, worker: Worker, timeout: float) -> Exit | None:
+        """How a worker ended, or None when that is not known in time or its server is gone."""
         deadline = time.monotonic() + timeout
         with self._lock:
-            while pid not in self._exits and self._control is not None:
+            while self._owns(worker) and worker.pid not in self._exits:
                 try:
+                    assert self._control is not None
                     self._note(wire.receive(self._control, deadline=deadline))
                 except (wire.WireError, ChildLost):
                     return None
-            return self._exits.get(pid)
+            return self._exits.get(worker.pid) if self._owns(worker) else None
 
-    def kill(self, pid: int) -> Exit | None:
+    def _owns(self, worker: Worker) -> bool:
+        """Not one of a process before this one: that died with it, and a new one never heard of
+        it, or knows another by its number."""
+        return self._workers.get(worker.pid) is worker
+
+    def kill(self, worker: Worker) -> Exit | None:
         """Ends a worker and its process group, waits, and forgets it. A server that fails in
         this is ended with all its workers."""
         with self._lock:
-            self._workers.pop(pid, None)
-            if self._control is None:
+            if not self._owns(worker):
                 return None
-            if pid not in self._exits:
+            if worker.pid not in self._exits:
                 try:
+                    assert self._control is not None
                     deadline = time.monotonic() + _EXIT_WAIT
-                    wire.send(self._control, {"op": "kill", "pid": pid}, deadline=deadline)
+                    wire.send(self._control, {"op": "kill", "pid": worker.pid}, deadline=deadline)
                 except wire.WireError:
                     self._discard()
                     return None
-            exit = self.wait_exit(pid, _EXIT_WAIT)
+            exit = self.wait_exit(worker, _EXIT_WAIT)
             if exit is None:
                 self._discard()
-            self._exits.pop(pid, None)
+            self._workers.pop(worker.pid, None)
+            self._exits.pop(worker.pid, None)
             return exit
 
     @property
@@ -386,7 +393,7 @@ class Worker:
     def _lost(self, error: wire.WireError) -> ChildLost:
         exit = None
         if error.problem == "closed":
-            exit = self._server.wait_exit(self.pid, _EXIT_WAIT)
+            exit = self._server.wait_exit(self, _EXIT_WAIT)
         log = self.log_tail()
         self.close()
         match error.problem:
@@ -424,7 +431,7 @@ class Worker:
             return None
         self._open = False
         self._connection.close()
-        exit = self._server.kill(self.pid)
+        exit = self._server.kill(self)
         if self._pidfd >= 0:
             os.close(self._pidfd)
         os.close(self._log)

@@ -40,7 +40,8 @@ _LEAST_TICKS = 20
 @dataclass(frozen=True, slots=True)
 class _Counters:
     """Seconds, but for ``switches``. Of contestants: ran, waited; of the timed processors: busy,
-    stolen; ``own`` is what contestants and parent ran. What is not told is None."""
+    stolen; ``own`` is what contestants ran and the parent's thread that measures them: its other
+    threads, at work on other attempts, disturb like anybody else. What is not told is None."""
 
     at: float
     pids: frozenset[int]
@@ -127,7 +128,7 @@ class Watch:
             ran=ran,
             waited=waited,
             switches=sum(_involuntary(task) for task in self._tasks()),
-            own=None if ran is None else ran + time.process_time(),
+            own=None if ran is None else ran + time.thread_time(),
             busy=busy,
             stolen=stolen,
         )

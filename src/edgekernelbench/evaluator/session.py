@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.attempt import Attempt, Check
@@ -60,8 +61,10 @@ class TaskSession:
 
     def check(self, kernel_text: str) -> Check:
         """What is known of a kernel without running it; as `evaluate`."""
+        asked = time.perf_counter()
         with self._attempt(kernel_text) as attempt:
-            found = attempt.check()
+            waited = time.perf_counter() - asked
+            found = replace(attempt.check(), lock_wait_seconds=round(waited, 6))
         if found.status is not None:
             self._require_room()
         return found

@@ -32,6 +32,7 @@ NOISY_SECONDS = 3.0
 
 _SLOW_US = 20_000.0
 _LEAD_BELOW_US = 10_000.0
+_ALIKE = 4.0
 _DISCARD_BELOW_US = 5_000.0
 _WARM_US = 2_000.0
 _BLOCK_US = 1_500.0
@@ -88,6 +89,7 @@ class Series:
 
     Attributes:
         calls: within one reading of the clock.
+        call_us: what one takes, as far as that is known beforehand.
         lead: calls before it.
         block: counted samples a round.
         discard: samples at a block's start that are not counted.
@@ -99,6 +101,7 @@ class Series:
     """
 
     calls: int = 1
+    call_us: float = 0.0
     lead: int = 0
     block: int = 1
     discard: int = 0
@@ -182,6 +185,7 @@ class Meter:
             calls = min(_MAX_CALLS, max(2 * calls, int(self._settings.sample_us / per_call)))
 
     def _plan(self, series: Series, per_call: float) -> None:
+        series.call_us = per_call
         if self._flush_bytes:
             return  # single calls, each into empty caches: a series' defaults
         wanted = self._settings.sample_us / per_call
@@ -229,6 +233,7 @@ class Meter:
             failed: told of an entrant that was dropped, and what it raised.
         """
         active = [candidate, *others]
+        _warm_alike(active)
         looks = self._looks()
         if self._watch is not None:
             self._watch.begin()
@@ -326,3 +331,12 @@ class Meter:
         scored = [e for e in active if e.scored and e is not candidate]
         widths = (speedup(e.series.rounds, own).half_width - MARGIN for e in scored)
         return all(width <= wanted for width in widths)
+
+
+def _warm_alike(entrants: Sequence[Entrant]) -> None:
+    """Who just misses `_LEAD_BELOW_US` must not find the caches that the others left, while a rival
+    that just meets it has had a call before. Far above it, what a first call costs is lost."""
+    if any(entrant.series.lead for entrant in entrants):
+        for entrant in entrants:
+            if entrant.series.call_us < _ALIKE * _LEAD_BELOW_US:
+                entrant.series.lead = 1

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
 
 import anyio
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, GenerateConfig, Model, ModelOutput
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+)
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError
 
@@ -14,6 +22,9 @@ from edgekernelbench.agents.model import ProviderError
 from edgekernelbench.llm.provider import one_line
 from edgekernelbench.records.schema import Step
 
+SIMPLE = "Answer with the one word: here"
+"""What is asked to tell a provider that does not work from a question that has no answer."""
+
 LAST_TURNS = 8
 """Questions after the last evaluation: enough to leave a kernel behind, and no more."""
 
@@ -21,6 +32,13 @@ LAST_TURNS = 8
 class Meter:
     """Stands between a command line and the model: charges the budget, keeps every question and
     answer, and answers itself when the budget is spent.
+
+    Under a limit of tokens or cost one question is asked at a time: what several take is known
+    only when all of them are answered.
+
+    A question that gets no answer may be the command line's fault, and with it the agent's: too
+    long, out of form, repeated until the provider has enough. So the model is asked something
+    simple then. Only when that fails too it is the provider's fault, and the attempt ends.
 
     Attributes:
         why: the conversation was ended from here; empty if it was not.
@@ -39,6 +57,10 @@ class Meter:
         self._asked = 0
         self._last_turns: int | None = None
         self._told: set[str] = set()
+        limits = device.budget.limits
+        limited = limits.tokens is not None or limits.cost is not None
+        turn: AbstractAsyncContextManager[Any] = anyio.Lock() if limited else nullcontext()
+        self._turn = turn
 
     async def ask(
         self,
@@ -49,6 +71,17 @@ class Meter:
         config: GenerateConfig,
     ) -> ModelOutput:
         """The model's answer to a request of the command line. A `GenerateFilter`."""
+        async with self._turn:
+            return await self._ask(model, messages, tools, choice, config)
+
+    async def _ask(
+        self,
+        model: Model,
+        messages: list[ChatMessage],
+        tools: list[ToolInfo],
+        choice: ToolChoice | None,
+        config: GenerateConfig,
+    ) -> ModelOutput:
         self.why = self._spent()
         if self.why:
             return ModelOutput.from_content(str(model), f"Stopped here: {self.why}.")
@@ -58,9 +91,10 @@ class Meter:
         except LimitExceededError:
             raise
         except Exception as error:  # providers' exceptions have no common base
-            self._break(f"{type(error).__name__}: {one_line(error)}", error)
+            message = f"{type(error).__name__}: {one_line(error)}"
+            raise await self._unanswered(model, message) from error
         if output.error:
-            self._break(output.error, None)
+            raise await self._unanswered(model, output.error)
         self._keep(messages, output)
         return output
 
@@ -75,10 +109,12 @@ class Meter:
             spent = budget.exhausted() if self._last_turns <= 0 else None
         return spent or ""
 
-    def _break(self, message: str, cause: Exception | None) -> NoReturn:
-        self.provider_error = message
-        self.broken.set()
-        raise ProviderError(message) from cause
+    async def _unanswered(self, model: Model, message: str) -> ProviderError:
+        """What the command line is told of a question without an answer."""
+        if not await _answers(model):
+            self.provider_error = message
+            self.broken.set()
+        return ProviderError(message)
 
     def _keep(self, messages: list[ChatMessage], output: ModelOutput) -> None:
         usage, budget = output.usage, self._device.budget
@@ -99,6 +135,17 @@ class Meter:
             tokens=tokens,
         )
         self._device.note(step)
+
+
+async def _answers(model: Model) -> bool:
+    """Whether a question answers that any model can answer."""
+    try:
+        output = await model.generate([ChatMessageUser(content=SIMPLE)])
+    except LimitExceededError:
+        raise
+    except Exception:
+        return False
+    return not output.error
 
 
 def as_text(message: ChatMessage) -> str:

@@ -30,6 +30,7 @@ SETTINGS = "run.json"
 _PARTIAL = "records.partial"
 _KERNELS, _TEXTS = "kernels", "texts"
 _KEY = re.compile(r"[0-9a-f]{32}")
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 Settings = dict[str, Any]
 Completion = Callable[[Settings], Settings]
@@ -74,15 +75,18 @@ def read_records(path: Path) -> Loaded:
     return Loaded(tuple(records.values()), tuple(problems))
 
 
-def find_records(folder: Path) -> Loaded:
-    """Reads every ``records.jsonl`` at or below a folder (or one such file).
+def record_files(folder: Path) -> list[Path]:
+    """Every ``records.jsonl`` at or below a folder (or the one such file that is named).
+
+    An attempt that several of them hold, as copies of a run do, counts once. Attempts that a run's
+    settings name and its records do not are among the problems.
 
     Raises:
         UsageError: when there is none.
     """
     if folder.is_file():
-        paths = [folder]
-    elif folder.is_dir():
+        return [folder]
+    if folder.is_dir():
         paths = sorted(path for path in folder.rglob(RECORDS) if path.is_file())
     else:
         raise UsageError(f"{folder}: no such folder", "give the --out folder of an `ekb run`")
@@ -92,6 +96,16 @@ def find_records(folder: Path) -> Loaded:
         )
     if not paths:
         raise UsageError(f"{folder}: holds no {RECORDS}", "give the --out folder of an `ekb run`")
+    return paths
+
+
+def find_records(folder: Path) -> Loaded:
+    """Reads every ``records.jsonl`` at or below a folder (or one such file).
+
+    Raises:
+        UsageError: when there is none.
+    """
+    paths = record_files(folder)
     loaded = [read_records(path) for path in paths]
     if not any(part.records for part in loaded):
         problems = [problem for part in loaded for problem in part.problems]
@@ -99,10 +113,31 @@ def find_records(folder: Path) -> Loaded:
             f"{folder}: holds no readable record" + (f" ({problems[0]})" if problems else ""),
             "give the --out folder of an `ekb run`",
         )
-    return Loaded(
-        tuple(record for part in loaded for record in part.records),
-        tuple(problem for part in loaded for problem in part.problems),
-    )
+    records: dict[tuple[str, str, str], Record] = {}
+    problems: list[str] = []
+    for path, part in zip(paths, loaded, strict=True):
+        known = len(records)
+        for record in part.records:
+            records.setdefault((record.run, record.id, record.started), record)
+        again = known + len(part.records) - len(records)
+        problems += part.problems
+        if again:
+            problems.append(f"{path}: {again} attempts are in another folder, too; they count once")
+        if missing := _missing(path, part.records):
+            problems.append(f"{path}: {missing} attempts of this run have no record")
+    return Loaded(tuple(records.values()), tuple(problems))
+
+
+def _missing(path: Path, records: Iterable[Record]) -> int:
+    """How many attempts the settings beside a run's records name that have none; 0 where no
+    settings say."""
+    try:
+        settings = json.loads((path.parent / SETTINGS).read_text())
+        workloads, epochs = list(settings["workloads"]), int(settings["epochs"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return 0
+    done = {(record.task.workload, record.epoch) for record in records}
+    return sum((workload, epoch) not in done for workload in workloads for epoch in range(epochs))
 
 
 def _refuse_number(name: str) -> None:
@@ -225,8 +260,17 @@ def text_path(folder: Path, key: str) -> Path:
 def kept_text(folder: Path, key: str) -> str | None:
     """The text with a key; None where it was not kept or is gone. Records may be a stranger's: a
     key that is none, or a link in the text's place, would show another file."""
-    path = text_path(folder, key)
-    if not _KEY.fullmatch(key) or path.is_symlink() or not path.is_file():
+    return _kept(text_path(folder, key)) if _KEY.fullmatch(key) else None
+
+
+def kept_kernel(folder: Path, kernel_hash: str) -> str | None:
+    """The candidate of this hash; None where it was not kept or is gone, as `kept_text`."""
+    path = folder / _KERNELS / f"{kernel_hash}.ekir"
+    return _kept(path) if _HASH.fullmatch(kernel_hash) else None
+
+
+def _kept(path: Path) -> str | None:
+    if path.is_symlink() or not path.is_file():
         return None
     return path.read_text(encoding="utf-8", errors="replace")
 

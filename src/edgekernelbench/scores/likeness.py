@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from edgekernelbench.errors import UsageError
@@ -11,6 +12,7 @@ from edgekernelbench.records.schema import Record
 _OF_ONE_RUN: dict[str, Callable[[Record], object]] = {
     "agent": lambda r: r.agent,
     "model": lambda r: r.model,
+    "set of options": lambda r: json.dumps(r.agent_options, sort_keys=True),
     "tolerance version": lambda r: r.task.tolerance_version,
     "budget": lambda r: r.limits.model_dump_json(),
     "isolation": lambda r: r.isolated,
@@ -21,15 +23,33 @@ def refuse_mixtures(records: Sequence[Record]) -> None:
     """Refuses records that are not of one run's kind.
 
     Raises:
-        UsageError: they mix agents, models, budgets or tolerance versions.
+        UsageError: they mix agents, their options, models, budgets or tolerance versions, or on a
+            target processors, numbers of threads, cache states or timers.
     """
     for name, key in _OF_ONE_RUN.items():
         values = sorted({str(key(record)) for record in records})
-        if len(values) > 1:
-            raise UsageError(
-                f"records of more than one {name}: {', '.join(values)}",
-                "score one run's folder at a time",
-            )
+        _refuse_several(name, values)
+    for target in sorted({record.task.target for record in records}):
+        there = [record for record in records if record.task.target == target]
+        for name, told in _CONDITIONS.items():
+            _refuse_several(f"{name} on {target}", sorted(set(told(there))))
+
+
+def _refuse_several(name: str, values: Sequence[str]) -> None:
+    if len(values) > 1:
+        told = ", ".join(value if len(value) <= 80 else f"{value[:80]}..." for value in values)
+        raise UsageError(
+            f"records of more than one {name}: {told}", "score one run's folder at a time"
+        )
+
+
+def by_kind(records: Sequence[Record]) -> list[list[Record]]:
+    """Records apart by what `refuse_mixtures` refuses to mix, in the order of their first."""
+    kinds: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        key = tuple(str(of(record)) for of in _OF_ONE_RUN.values())
+        kinds.setdefault(key, []).append(record)
+    return list(kinds.values())
 
 
 def refuse_unlike(a: Sequence[Record], b: Sequence[Record]) -> None:

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
 from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores import resources
@@ -101,6 +103,7 @@ def _section(records: Sequence[Record], ks: tuple[int, ...]) -> dict[str, Any]:
     tasks = counted(records)
     baselines = _baselines(records)
     statuses = Counter(record.status.value for record in records)
+    means = {b: _geomean(tasks, b) for b in baselines}
     return {
         "n": len(tasks),
         "attempts": len(records),
@@ -108,8 +111,8 @@ def _section(records: Sequence[Record], ks: tuple[int, ...]) -> dict[str, Any]:
         "statuses": {s.value: statuses[s.value] for s in EvaluationStatus if statuses[s.value]},
         "correct_at": correct_at(tasks, ks),
         "fast_at": fast_at(tasks, baselines),
-        "geomean_speedup": {b: _geomean(tasks, b)[0] for b in baselines},
-        "geomean_interval": {b: _geomean(tasks, b)[1:] for b in baselines},
+        "geomean_speedup": {b: mean[0] for b, mean in means.items()},
+        "geomean_interval": {b: mean[1:] for b, mean in means.items()},
     }
 
 
@@ -118,9 +121,9 @@ def _geomean(
 ) -> tuple[float | None, float | None, float | None]:
     values = []
     for attempts in tasks.values():
-        own = [speedups(r)[baseline][0] for r in attempts if baseline in speedups(r)]
+        own = [found[baseline][0] for r in attempts if baseline in (found := speedups(r))]
         if own:
-            values.append(geometric_mean(own, draws=1)[0])
+            values.append(float(np.exp(np.log(own).mean())))
     if not values:
         return None, None, None
     mean, low, high = geometric_mean(values)

@@ -16,7 +16,7 @@ from edgekernelbench.agents.leka.layers import Layer, Patch, Refused
 from edgekernelbench.agents.leka.observe import Observation, observe
 from edgekernelbench.agents.leka.propose import Proposal, Proposer, Situation
 from edgekernelbench.agents.leka.route import Route, route
-from edgekernelbench.agents.leka.screen import Screen, Screened
+from edgekernelbench.agents.leka.screen import Screen, Screened, surely_slower
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.stages import StageProfile
 from edgekernelbench.ir.parse import parse
@@ -26,9 +26,6 @@ from edgekernelbench.targets.peaks import load_peaks
 
 _MOST = 1000
 """Rounds, alternatives and the like that an option may ask for."""
-
-_SLOWER = 4.0
-"""Times the estimate of the best candidate from which one is not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,11 +272,11 @@ class Course:
         best = self._archive.best
         if best is None or not self.options.screen or self.proposer.trusted:
             return found
-        mine, least = found.estimated_us, best.screened.estimated_us
-        if mine is None or least is None or mine <= _SLOWER * least or find_holes(found.kernel):
+        times = surely_slower(found, best.screened)
+        if times is None:
             return found
         self.counts.slow += 1
-        said = f"estimated at {mine / least:.1f} times the time of the best one"
+        said = f"estimated at {times:.1f} times the time of the best one"
         self._told.append(f"not measured: {_first_line(proposal)}: {said}")
         self._note("screen", way.layer, said)
         return None

@@ -60,6 +60,19 @@ class Screened:
         return None if self.estimate is None else self.estimate.us
 
 
+_SLOWER = 4.0
+"""Times the estimate of the best candidate from which one is not measured."""
+
+
+def surely_slower(found: Screened, best: Screened) -> float | None:
+    """How many times the best candidate's estimate that of another is, where it is so many that
+    measuring is not worth it. What has holes is never given up: its variants may differ."""
+    mine, least = found.estimated_us, best.estimated_us
+    if mine is None or least is None or mine <= _SLOWER * least or find_holes(found.kernel):
+        return None
+    return mine / least
+
+
 class Screen:
     """Screens patches for one task.
 

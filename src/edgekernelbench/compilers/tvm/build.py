@@ -41,11 +41,20 @@ def tvm_target(
     if target.mattr or features:
         spec["mattr"] = [*target.mattr, *(f"+{feature}" for feature in features)]
     if target.mtriple:
-        spec["mtriple"] = target.mtriple
+        spec["mtriple"] = full_triple(target.mtriple)
     if llvm_options:
         spec["cl-opt"] = list(llvm_options)
     out = tvm.target.Target(spec)
     return out.with_host(out)
+
+
+def full_triple(triple: str) -> str:
+    """A triple with its vendor, which people leave out (``armv7l-linux-gnueabihf``): LLVM then
+    takes the system for it, and passes floats as if the hardware had none."""
+    parts = triple.split("-")
+    if len(parts) == 3 and parts[1] == "linux":
+        parts.insert(1, "unknown")
+    return "-".join(parts)
 
 
 def lower(module: ir.IRModule, target: Any) -> ir.IRModule:
@@ -100,6 +109,8 @@ def generate(module: ir.IRModule, target: Any) -> Any:
 def _linkers(triple: str | None) -> tuple[tuple[str, ...], ...]:
     """Commands that link shared libraries, the fastest first: a bare ``ld`` takes 3 ms, the C
     compiler's driver ten times as long."""
+    if triple is not None:
+        triple = triple.replace("-unknown-", "-")  # GNU's tools are called without it
     prefix = "" if triple is None else f"{triple}-"
     names = ("ld", "cc", "gcc", "clang") if triple is None else ("ld", "gcc")
     found = tuple((path, "-shared") for name in names if (path := which(prefix + name)))

@@ -5,8 +5,12 @@ from __future__ import annotations
 import tempfile
 import time
 import traceback
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from edgekernelbench.compilers.base import Argument, Artifact, BuildResult, Manifest, Role
 from edgekernelbench.compilers.tvm.rules import INTERNAL, UNSUPPORTED_TARGET
@@ -15,6 +19,7 @@ from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import nest
+from edgekernelbench.lowering.options import Options
 from edgekernelbench.targets.model import Target
 
 LIBRARY = "kernel.so"
@@ -135,13 +140,81 @@ def object_bytes(module: nest.Module, target: Target) -> int | Diagnostic | None
         return code_bytes(file)
 
 
+def write_object(module: nest.Module, target: Target, file: Path, symbol: str) -> Diagnostic | None:
+    """Writes the machine code of the main function alone, as a relocatable object for a linker.
+
+    Args:
+        module: the loop program; it was lowered for ``target``.
+        target: a CPU, which need not be this one.
+        file: to be written.
+        symbol: the function is called ``__tvm_ffi_SYMBOL``, of type ``TVMFFISafeCallType``.
+
+    Returns:
+        Why there is no code; None if all is well.
+    """
+    from edgekernelbench.compilers.tvm.cost import check_size
+
+    target = module.options.applied(target)
+    if too_large := check_size(module, target.vector_bits):
+        return too_large[0]
+    alone = replace(module, prepack=None, packed=())
+    try:
+        _generate(alone, target, (symbol, "prepack")).write_to_file(str(file), "o")
+    except OSError:
+        raise
+    except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug
+        return internal_error(error)
+    return None
+
+
+def pack_constants(
+    module: nest.Module,
+    program: Program,
+    host: Target,
+    folder: Path,
+    constants: Mapping[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """The arrays beside inputs and outputs that the main function reads: constants, packed ones,
+    and tables. The packing runs here, whatever machine the module was lowered for.
+
+    Args:
+        module: the loop program.
+        program: what ``module`` was lowered from.
+        host: this machine.
+        folder: existing and empty, for the code that packs.
+        constants: the const inputs, in their declared dtypes and shapes.
+
+    Raises:
+        CompilerFailure: the code that packs cannot be built for this machine.
+    """
+    from edgekernelbench.compilers.tvm.execute import LoadedKernel
+
+    nothing = nest.Function(module.main.name, module.main.params, nest.Seq(()))
+    built = compile_module(replace(module, main=nothing, options=Options()), program, host, folder)
+    if built.artifact is None:
+        raise CompilerFailure(built.diagnostics)
+    loaded = LoadedKernel(folder)
+    loaded.set_constants(constants)
+    return loaded.prepared()
+
+
+class CompilerFailure(RuntimeError):
+    """The compiler builds no code of ours for this machine: a bug. Has the diagnostics."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__("; ".join(d.message for d in diagnostics))
+        self.diagnostics = diagnostics
+
+
 def _build_library(module: nest.Module, target: Target, library: Path) -> None:
     from edgekernelbench.compilers.tvm import build
 
     build.link(_generate(module, target), library, target.mtriple)
 
 
-def _generate(module: nest.Module, target: Target) -> Any:
+def _generate(
+    module: nest.Module, target: Target, names: tuple[str, str] = ("main", "prepack")
+) -> Any:
     """The LLVM module (a `tvm.runtime.Module`)."""
     from edgekernelbench.compilers.tvm import build, vectorizer
     from edgekernelbench.compilers.tvm.dots import required_features
@@ -150,7 +223,7 @@ def _generate(module: nest.Module, target: Target) -> Any:
     functions = (module.main, *(() if module.prepack is None else (module.prepack,)))
     options = (vectorizer.OFF,) if vectorizer.cuts_loop_variables(functions) else ()
     tvm_target = build.tvm_target(target, required_features(functions), options)
-    lowered = build.lower(emit_module(module), tvm_target)
+    lowered = build.lower(emit_module(module, names), tvm_target)
     return build.generate(lowered, tvm_target)
 
 

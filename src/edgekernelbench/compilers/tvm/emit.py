@@ -231,12 +231,11 @@ def _sequence(statements: list[tirx.Stmt]) -> tirx.Stmt:
     return statements[0] if len(statements) == 1 else tirx.SeqStmt(statements)
 
 
-def emit_module(module: nest.Module) -> ir.IRModule:
-    """TIR module with the functions ``main`` and, when something is packed, ``prepack``."""
+def emit_module(module: nest.Module, names: tuple[str, str] = ("main", "prepack")) -> ir.IRModule:
+    """TIR module with the main function and, when something is packed, the one that packs."""
     written = (module.main, *(() if module.prepack is None else (module.prepack,)))
     functions = tuple(without_unread(function) for function in written)
     fences = find_fences(functions)
-    names = ("main", "prepack")
     return ir.IRModule(
         {
             name: FunctionEmitter(function, fences, module.options).primfunc(name)

@@ -113,6 +113,12 @@ class LoadedKernel:
             arrays = {**self._constants, **self._tables}
             self._module["prepack"](*(tensor(arrays[n]) for n in self.manifest.prepack_args))
 
+    def prepared(self) -> dict[str, np.ndarray]:
+        """What the main function reads beside inputs and outputs: after `set_constants`, the
+        constants, the packed ones and the tables by name."""
+        arrays = {**self._constants, **self._tables}
+        return {name: arrays[name] for name in self.manifest.main_args if name in arrays}
+
     def bind(
         self,
         inputs: Mapping[str, np.ndarray],

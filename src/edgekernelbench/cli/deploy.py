@@ -1,0 +1,106 @@
+"""``ekb deploy``: a kernel becomes a bundle for a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgekernelbench.cli.common import (
+    JsonOption,
+    KernelArgument,
+    out,
+    print_json,
+    quantity,
+    read_kernel,
+)
+from edgekernelbench.deploy import Deployed, Refused, Request
+from edgekernelbench.deploy import deploy as make
+
+
+def deploy(
+    kernel: KernelArgument,
+    target: Annotated[
+        str, typer.Option("--target", help="llvm (this host), or a device profile: name or file.")
+    ],
+    folder: Annotated[Path, typer.Option("-o", "--out", help="The bundle; it must not exist yet.")],
+    workload: Annotated[
+        str | None,
+        typer.Option("--workload", help="Its task: gives inputs, truth and tolerance."),
+    ] = None,
+    constants: Annotated[
+        Path | None,
+        typer.Option("--constants", help="Your weights: an .npz file with the const inputs."),
+    ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option("--records", help="A run that measured it on the target: goes on the label."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of golden inputs.")] = 0,
+    selftest: Annotated[
+        bool, typer.Option("--selftest", help="Run it here, or under qemu, before handing over.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Make a bundle for a device: library, C header, self-test. No Python is needed there."""
+    from edgekernelbench.suite.find import find_workload
+    from edgekernelbench.targets.registry import find_target
+
+    request = Request(
+        text=read_kernel(kernel),
+        target=find_target(target),
+        folder=folder,
+        workload=None if workload is None else find_workload(workload),
+        constants=constants,
+        seed=seed,
+        records=records,
+        selftest=selftest,
+    )
+    made = make(request)
+    if json:
+        print_json(_as_json(made))
+    elif isinstance(made, Refused):
+        _print_refused(made, "stdin" if kernel == "-" else kernel)
+    else:
+        _print(made)
+    if isinstance(made, Refused):
+        raise typer.Exit(1)
+
+
+def _as_json(made: Deployed | Refused) -> dict[str, Any]:
+    if isinstance(made, Refused):
+        return {
+            "ok": False,
+            "status": made.status,
+            "message": made.message,
+            "diagnostics": list(made.diagnostics),
+        }
+    tested = None if made.selftest is None else made.selftest.passed
+    manifest = made.manifest.model_dump(mode="json")
+    return {"ok": True, "folder": str(made.folder), "selftest": tested, "manifest": manifest}
+
+
+def _print_refused(refused: Refused, name: str) -> None:
+    for diagnostic in refused.diagnostics:
+        text = diagnostic.get("rendered") or diagnostic["message"]
+        out.print(text.replace("--> kernel:", f"--> {name}:"), markup=False, soft_wrap=True)
+    out.print(f"[bold red]not deployed:[/] {refused.status}")
+    out.print(refused.message, markup=False, soft_wrap=True)
+
+
+def _print(made: Deployed) -> None:
+    manifest, folder = made.manifest, made.folder
+    bill = manifest.bill
+    out.print(f"{folder}: {manifest.function} for {manifest.target['name']}", markup=False)
+    code = "unknown" if bill.code_bytes is None else quantity(bill.code_bytes, "B")
+    out.print(
+        f"code {code}, constants {quantity(bill.constants_bytes, 'B')}, "
+        f"workspace {quantity(bill.workspace_bytes, 'B')}"
+    )
+    if made.selftest is not None:
+        out.print(made.selftest.log.rstrip(), markup=False, soft_wrap=True)
+    if manifest.toolchain.c_compiler is None:
+        why = manifest.toolchain.not_prebuilt
+        out.print(f"nothing prebuilt: {why}", markup=False, soft_wrap=True)
+    out.print(f"on the device: make -C {folder} selftest", markup=False)

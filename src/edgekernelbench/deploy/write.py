@@ -1,0 +1,247 @@
+"""Writes what is in a bundle."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from edgekernelbench.compilers.base import Argument, Manifest
+from edgekernelbench.deploy import job as child
+from edgekernelbench.deploy.architecture import Architecture
+from edgekernelbench.deploy.golden import Golden, rules_of
+from edgekernelbench.deploy.manifest import (
+    Bill,
+    BundleManifest,
+    File,
+    GoldenFacts,
+    KernelFacts,
+    Prepared,
+    Toolchain,
+)
+from edgekernelbench.deploy.measured import Measured
+from edgekernelbench.deploy.readme import readme
+from edgekernelbench.deploy.sources import Sources, function_of, parameters_of
+from edgekernelbench.deploy.toolchain import CCompiler, find_compiler, prebuild
+from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.folders import remove_folder
+from edgekernelbench.ir.core import Program
+from edgekernelbench.suite.correctness import TOLERANCE_VERSION
+from edgekernelbench.targets.model import Target
+
+_MOST_ARGUMENTS = 128
+_FIXED = ("ekb_runtime.c", "ekb_runtime.h", "selftest.c", "selftest.h")
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What the compile child left, and said."""
+
+    manifest: Manifest
+    reply: child.Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is known of a bundle beside its machine code.
+
+    Attributes:
+        text: the kernel's file; ``digest``: the hash of its canonical form.
+        workload: the task's name, if one was given.
+    """
+
+    text: str
+    digest: str
+    program: Program
+    target: Target
+    architecture: Architecture
+    golden: Golden
+    seed: int
+    workload: str | None
+    measured: Measured | None
+
+
+def fill(facts: Facts, built: Built, work: Path, folder: Path) -> BundleManifest:
+    """Writes all files of a bundle into an empty folder.
+
+    Args:
+        work: where the compile child left what it made.
+
+    Raises:
+        UsageError: the kernel has more arrays than the device's part takes.
+        LinkFailure: see `toolchain.prebuild`.
+    """
+    arguments = {a.name: a for a in built.manifest.arguments}
+    order = built.manifest.main_args
+    if len(order) > _MOST_ARGUMENTS:
+        raise UsageError(
+            f"the kernel takes {len(order)} arrays, and the device's part {_MOST_ARGUMENTS}",
+            "cut it into several kernels",
+        )
+    name, target = facts.program.name, facts.target
+    sources = Sources(
+        kernel=name,
+        parameters=parameters_of([arguments[n] for n in order]),
+        prepared=_prepared(built.reply, arguments),
+        arguments=order,
+        target=f"{target.name} ({target.mcpu or facts.architecture.name})",
+    )
+    _write_sources(facts, sources, folder)
+    (folder / "lib").mkdir()
+    _take(work / child.OBJECT, folder / "lib" / f"{name}.o")
+    if sources.prepared:
+        _take(work / child.CONSTANTS, folder / child.CONSTANTS)
+    _write_golden(facts.golden, sources, folder)
+    toolchain = _toolchain(facts, built, sources, folder)
+    manifest = _manifest(facts, built, sources, toolchain, folder)
+    (folder / "README.md").write_text(readme(manifest, sources.prototype(), facts.architecture))
+    manifest = manifest.model_copy(update={"files": _hashes(folder)})
+    (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1) + "\n")
+    return manifest
+
+
+def _take(source: Path, destination: Path) -> None:
+    """Moves a plain file that the child left."""
+    if source.is_symlink() or not source.is_file():
+        raise UsageError(f"the compiler left no {source.name}", "try again")
+    destination.write_bytes(source.read_bytes())
+
+
+def _prepared(reply: child.Reply, arguments: dict[str, Argument]) -> tuple[Prepared, ...]:
+    found = []
+    for item in reply.prepared:
+        argument = arguments[item.name]
+        assert argument.role in ("const", "packed", "table")
+        found.append(
+            Prepared(
+                name=item.name,
+                dtype=argument.dtype.value,
+                shape=argument.shape,
+                role=argument.role,
+                offset=item.offset,
+                bytes=argument.bytes,
+            )
+        )
+    return tuple(found)
+
+
+def _write_sources(facts: Facts, sources: Sources, folder: Path) -> None:
+    (folder / "include").mkdir()
+    (folder / "src").mkdir()
+    name = sources.kernel
+    for file in _FIXED:
+        place = "include" if file == "ekb_runtime.h" else "src"
+        (folder / place / file).write_text(_shipped(file))
+    (folder / "include" / f"{name}.h").write_text(sources.header())
+    (folder / "src" / f"{name}.c").write_text(sources.wrapper())
+    constants = f" src/{name}_constants.S" if sources.prepared else ""
+    if constants:
+        (folder / constants.strip()).write_text(sources.constants())
+    rules = rules_of(facts.golden, facts.program.outputs)
+    (folder / "src" / "golden.c").write_text(sources.golden(facts.golden, rules))
+    values = {
+        "NAME": name,
+        "MACHINES": " ".join(facts.architecture.machines),
+        "TRIPLE": facts.architecture.triple,
+        "CONSTANTS": constants,
+    }
+    makefile = _shipped("Makefile.txt")
+    for key, value in values.items():
+        makefile = makefile.replace(f"@{key}@", value)
+    (folder / "Makefile").write_text(makefile)
+    (folder / f"{name}.ekir").write_text(facts.text, encoding="utf-8")
+    (folder / "LICENSE").write_text(_licence())
+
+
+def _shipped(file: str) -> str:
+    return (resources.files("edgekernelbench.deploy") / "device" / file).read_text("utf-8")
+
+
+def _licence() -> str:
+    """The package's own: in a clone at its root, in an installation among the metadata."""
+    for file in importlib.metadata.files("edgekernelbench") or ():
+        if file.name == "LICENSE":
+            return file.read_text("utf-8")
+    return (Path(__file__).parents[3] / "LICENSE").read_text("utf-8")
+
+
+def _write_golden(golden: Golden, sources: Sources, folder: Path) -> None:
+    inputs = [p.name for p in sources.parameters if p.role == "input"]
+    outputs = [p.name for p in sources.parameters if p.role == "output"]
+    for number, case in enumerate(golden.cases):
+        place = folder / "golden" / str(number)
+        place.mkdir(parents=True)
+        for k, name in enumerate(inputs):
+            (place / f"in{k}-{name}.bin").write_bytes(case.inputs[name].tobytes())
+        for k, name in enumerate(outputs):
+            (place / f"out{k}-{name}.bin").write_bytes(case.truth[name].tobytes())
+
+
+def _toolchain(facts: Facts, built: Built, sources: Sources, folder: Path) -> Toolchain:
+    compiler: CCompiler | None = find_compiler(facts.architecture)
+    why = ""
+    if compiler is None:
+        why = f"no {facts.architecture.triple}-gcc where the bundle was made"
+    else:
+        try:
+            prebuild(compiler, folder, sources.kernel, bool(sources.prepared))
+        except UsageError as error:  # no static C library, say: the device can still build it
+            remove_folder(folder / "prebuilt")
+            compiler, why = None, error.message
+    return Toolchain(
+        edgekernelbench=importlib.metadata.version("edgekernelbench"),
+        tvm=importlib.metadata.version("apache-tvm"),
+        llvm=built.reply.llvm,
+        c_compiler=None if compiler is None else compiler.version,
+        not_prebuilt=why,
+    )
+
+
+def _manifest(
+    facts: Facts, built: Built, sources: Sources, toolchain: Toolchain, folder: Path
+) -> BundleManifest:
+    static = built.manifest.facts
+    constants = folder / child.CONSTANTS
+    device = {"unreachable", "gpu", "opencl", "cuda"}
+    return BundleManifest(
+        kernel=KernelFacts(name=sources.kernel, hash=facts.digest, file=f"{sources.kernel}.ekir"),
+        function=function_of(sources.kernel),
+        parameters=sources.parameters,
+        prepared=sources.prepared,
+        architecture=facts.architecture.name,
+        target=facts.target.model_dump(mode="json", exclude=device, exclude_none=True),
+        golden=GoldenFacts(
+            cases=len(facts.golden.cases),
+            seed=facts.seed,
+            truth=facts.golden.origin,
+            constants=facts.golden.constants_origin,
+            workload=facts.workload,
+            tolerance=facts.golden.tolerance,
+            tolerance_version=TOLERANCE_VERSION,
+        ),
+        toolchain=toolchain,
+        licence={"runtime and generated C": "Apache-2.0", "kernel": "its author's"},
+        measured=facts.measured,
+        bill=Bill(
+            flops=static.flops,
+            io_bytes=static.io_bytes,
+            packed_bytes=static.packed_bytes,
+            workspace_bytes=static.workspace_bytes,
+            code_bytes=static.code_bytes,
+            constants_bytes=constants.stat().st_size if constants.exists() else 0,
+            budget=built.reply.budget,
+        ),
+        files={},
+    )
+
+
+def _hashes(folder: Path) -> dict[str, File]:
+    found = {}
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            data = file.read_bytes()
+            digest = hashlib.sha256(data).hexdigest()
+            found[str(file.relative_to(folder))] = File(sha256=digest, bytes=len(data))
+    return found

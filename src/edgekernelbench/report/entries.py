@@ -1,0 +1,117 @@
+"""What a report is of: each folder named is an entry, with the records that one score may mix."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.records.schema import Record
+from edgekernelbench.records.store import SETTINGS, read_records, record_files
+from edgekernelbench.scores.likeness import by_kind
+from edgekernelbench.targets.model import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Records that are scored together.
+
+    Attributes:
+        name: unique in a report.
+        records: at least one.
+        folders: of the run that each record is from, where its texts and candidates are.
+        targets: by name, as the runs' settings describe them; without those that tell none.
+    """
+
+    name: str
+    records: tuple[Record, ...]
+    folders: tuple[Path, ...]
+    targets: dict[str, Target]
+
+    @property
+    def agent(self) -> str:
+        """Agent and model in words."""
+        first = self.records[0]
+        return f"{first.agent} · {first.model}" if first.model else first.agent
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """``problems``: a line for each piece of text that was not a record."""
+
+    entries: tuple[Entry, ...]
+    problems: tuple[str, ...]
+
+
+def read_entries(folders: Sequence[Path]) -> Entries:
+    """Reads every run at or below the folders. A folder is one entry, as `ekb score` takes it;
+    one that mixes agents, models, budgets or tolerance versions becomes an entry for each.
+
+    Raises:
+        UsageError: a folder holds no record, or is named twice.
+    """
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise UsageError("a folder is named twice", "name each once")
+    found: list[tuple[Path, Entry]] = []
+    problems: list[str] = []
+    for folder in folders:
+        parts, told = _read(folder)
+        found += [(folder, part) for part in parts]
+        problems += told
+    return Entries(_named(found), tuple(problems))
+
+
+def _read(folder: Path) -> tuple[list[Entry], list[str]]:
+    places: dict[int, Path] = {}
+    records: list[Record] = []
+    problems: list[str] = []
+    targets: dict[str, Target] = {}
+    for file in record_files(folder):
+        loaded = read_records(file)
+        problems += loaded.problems
+        places |= {id(record): file.parent for record in loaded.records}
+        records += loaded.records
+        target = _target(file.parent / SETTINGS)
+        if target is not None:
+            targets.setdefault(target.name, target)
+    if not records:
+        first = f" ({problems[0]})" if problems else ""
+        raise UsageError(
+            f"{folder}: holds no readable record{first}", "give the --out folder of an `ekb run`"
+        )
+    entries = [
+        Entry("", tuple(kind), tuple(places[id(record)] for record in kind), targets)
+        for kind in by_kind(records)
+    ]
+    return entries, problems
+
+
+def _target(settings: Path) -> Target | None:
+    """None where a run's settings are gone, or are not of a form that this package knows."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, ValidationError):
+        return Target.model_validate(json.loads(settings.read_bytes())["target"])
+    return None
+
+
+def _named(found: Sequence[tuple[Path, Entry]]) -> tuple[Entry, ...]:
+    """Names by folder; by agent and model too where a folder was divided, then by number."""
+    folders = [folder for folder, _ in found]
+    taken: dict[str, int] = {}
+    named = []
+    for folder, entry in found:
+        resolved = folder.resolve()
+        name = resolved.name if resolved.is_dir() else resolved.parent.name
+        if any(f.resolve() != resolved and f.resolve().name == name for f in folders):
+            name = f"{resolved.parent.name}/{name}"
+        if folders.count(folder) > 1:
+            name = f"{name}: {entry.agent}"
+        taken[name] = taken.get(name, 0) + 1
+        if taken[name] > 1:
+            name = f"{name} ({taken[name]})"
+        named.append(Entry(name, entry.records, entry.folders, entry.targets))
+    return tuple(named)

@@ -1,0 +1,33 @@
+"""Files that a report leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from edgekernelbench.errors import UsageError
+
+
+def write_page(path: Path, text: str) -> int:
+    """Writes a text whole or not at all; returns its bytes. See `write_bytes`."""
+    return write_bytes(path, text.encode("utf-8", "replace"))
+
+
+def write_bytes(path: Path, data: bytes) -> int:
+    """Writes a file whole or not at all; returns its size.
+
+    Raises:
+        UsageError: it cannot be written there.
+    """
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        scratch.write_bytes(data)
+        scratch.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            scratch.unlink(missing_ok=True)
+        raise UsageError(
+            f"{path}: cannot be written ({error.strerror})", "choose another -o"
+        ) from error
+    return len(data)
