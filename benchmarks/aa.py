@@ -151,9 +151,9 @@ def measure(trials: int, file: Path, load: bool) -> list[Line]:
 def _line(evaluator: Any, subject: Subject, here: dict[str, Any]) -> Line:
     from edgekernelbench.evaluator.aa import aa_trial
     from edgekernelbench.evaluator.contestant import Failure
-    from edgekernelbench.evaluator.forkserver import ChildLost
     from edgekernelbench.evaluator.judge import WrongResult
     from edgekernelbench.evaluator.task import as_task
+    from edgekernelbench.evaluator.worker import ChildLost
 
     try:
         trial = aa_trial(evaluator, as_task(subject.workload), subject.text)

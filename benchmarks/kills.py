@@ -126,8 +126,10 @@ def kill_children(part: Part) -> None:
         if not children:
             continue
         chosen = part.rng.choice(children)
-        part.note(_role(chosen))
-        chosen.kill()
+        role = _role(chosen)
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended by itself just now
+            chosen.kill()
+            part.note(role)
     if process.returncode != 0:
         part.complaints.append(f"the run ended with {process.returncode}")
 

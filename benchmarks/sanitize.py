@@ -1,10 +1,12 @@
-"""Default GPU schedules under NVIDIA's compute-sanitizer: accesses, races, barriers.
+"""Default GPU schedules under NVIDIA's compute-sanitizer or Oclgrind: accesses, races, barriers.
 
     .venv/bin/python benchmarks/sanitize.py runs/sanitize.jsonl --every 20
+    .venv/bin/python benchmarks/sanitize.py runs/oclgrind.jsonl --tool oclgrind --patterns
 
 Each kernel is compiled for the first CUDA device and run once at the small sizes of its pattern,
-every array in memory of its own, in a process that the sanitizer watches: once with each tool.
-Rows that the file already holds are skipped. Without compute-sanitizer it says so and ends with 2.
+every array in memory of its own, in a process that the sanitizer watches: once with each tool. With
+``--tool oclgrind`` it is compiled for OpenCL and simulated; no device is needed. Rows that the file
+already holds are skipped. Without compute-sanitizer it says so and ends with 2.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
+SIMULATED = "oclgrind"
 FOUND = 99
 """Exit status that the sanitizer is told to give when it has found something."""
 
@@ -37,10 +41,18 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("file", type=Path)
-    parser.add_argument("--target", default="cuda")
-    parser.add_argument("--tool", action="append", choices=(*TOOLS, "initcheck"))
+    parser.add_argument("--target", help="default: cuda, or opencl for Oclgrind")
+    parser.add_argument("--tool", action="append", choices=(*TOOLS, "initcheck", SIMULATED))
+    parser.add_argument("--patterns", action="store_true", help="one workload of each pattern")
     parser.add_argument("--only", default="", help="part of the workloads' names")
     parser.add_argument("--every", type=int, default=1, help="take every n-th workload")
+    parser.add_argument("--first", type=int, default=0, help="leave out those before")
+    parser.add_argument(
+        "--full-flops",
+        type=float,
+        default=0.0,
+        help="only workloads of no more operations, at their own sizes",
+    )
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one run")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin none after that time")
     parser.add_argument("--launch", action="store_true", help=argparse.SUPPRESS)
@@ -83,7 +95,7 @@ def rows_of(
     from edgekernelbench.compilers.tvm import TvmCompiler
     from edgekernelbench.ir.check import check_text
 
-    small = workload.small()
+    small = sized(workload, options)
     checked = check_text(small.canonical())
     assert checked.kernel is not None and checked.program is not None
     with tempfile.TemporaryDirectory(prefix="sanitize-") as scratch:
@@ -100,6 +112,44 @@ def rows_of(
         ]
 
 
+def simulated(workload: Any, target: Any, options: argparse.Namespace) -> Row:
+    """A workload's row for Oclgrind."""
+    from edgekernelbench.evaluator.checked import check_run
+
+    small = sized(workload, options)
+    report = check_run(small.canonical(), small, target, options.timeout)
+    row = {"workload": workload.id, "tool": SIMULATED, "seconds": report.seconds}
+    if report.outcome in ("clean", "found"):
+        says = "; ".join(d["message"] for d in report.diagnostics)
+        errors = len(report.diagnostics)
+        return {**row, "ok": report.outcome == "clean", "errors": errors, "says": says[:600]}
+    return {**row, "ok": None, "why": report.message}
+
+
+def sized(workload: Any, options: argparse.Namespace) -> Any:
+    return workload if options.full_flops else workload.small()
+
+
+def chosen_workloads(options: argparse.Namespace) -> list[Any]:
+    from edgekernelbench.suite.load import load_suite
+
+    named = [w for name, w in load_suite().workloads.items() if options.only in name]
+    if options.full_flops:
+        named = [w for w in named if w.flops <= options.full_flops]
+    if options.patterns:
+        named = list({w.pattern: w for w in reversed(named)}.values())[::-1]
+    return named[options.first :: options.every]
+
+
+def sanitizer() -> str:
+    """Path of compute-sanitizer; ends the program where there is none."""
+    path = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not Path(path).is_file():
+        print("skipped: compute-sanitizer is missing (it is part of the CUDA toolkit)")
+        sys.exit(2)
+    return path
+
+
 def table(rows: list[Row]) -> str:
     """Counts by tool, then everything that is not clean."""
     lines = []
@@ -114,35 +164,41 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def judge(options: argparse.Namespace, tools: list[str], rows: list[Row]) -> Iterator[Row]:
+    """The rows that are not there yet."""
+    from edgekernelbench.targets.registry import find_target
+
+    simulating = tools == [SIMULATED]
+    watcher = "" if simulating else sanitizer()
+    target = find_target(options.target or ("opencl" if simulating else "cuda"))
+    done = {(row["workload"], row["tool"]) for row in rows}
+    until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+    for workload in chosen_workloads(options):
+        left = [tool for tool in tools if (workload.id, tool) not in done]
+        if not left or time.monotonic() > until:
+            continue
+        if simulating:
+            yield simulated(workload, target, options)
+        else:
+            yield from rows_of(workload, target, watcher, left, options)
+
+
 def main() -> None:
     options = arguments()
     if options.launch:
         return launch(options.file)
-    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    if not Path(sanitizer).is_file():
-        print("skipped: compute-sanitizer is missing (it is part of the CUDA toolkit)")
-        sys.exit(2)
-    from edgekernelbench.suite.load import load_suite
-    from edgekernelbench.targets.registry import find_target
-
-    target = find_target(options.target)
     tools = options.tool or list(TOOLS)
+    if SIMULATED in tools and tools != [SIMULATED]:
+        sys.exit("--tool oclgrind needs another target than the other tools: run it alone")
     rows: list[Row] = []
     if options.file.exists():
         rows = [json.loads(text) for text in options.file.read_text().splitlines()]
-    done = {(row["workload"], row["tool"]) for row in rows}
-    until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     options.file.parent.mkdir(parents=True, exist_ok=True)
-    named = [w for name, w in load_suite().workloads.items() if options.only in name]
     with options.file.open("a") as file:
-        for workload in named[:: options.every]:
-            left = [tool for tool in tools if (workload.id, tool) not in done]
-            if not left or time.monotonic() > until:
-                continue
-            for row in rows_of(workload, target, sanitizer, left, options):
-                rows.append(row)
-                file.write(json.dumps(row) + "\n")
-                file.flush()
+        for row in judge(options, tools, list(rows)):
+            rows.append(row)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
     print(table(rows))
     sys.exit(1 if any(row["ok"] is False for row in rows) else 0)
 

@@ -77,5 +77,5 @@ def test_measured_figures_come_from_records(tmp_path: Path) -> None:
     assert code == 0
     figures = json.loads(text)["manifest"]["measured"]
     assert figures["median_us"] == evaluation.performance.median_us
-    _, _, error = _run(*arguments, "-o", str(tmp_path / "c"), stdin=PLAIN.replace("2", "3"))
+    _, _, error = _run(*arguments, "-o", str(tmp_path / "c"), stdin=PLAIN.replace("* 2", "* 3"))
     assert isinstance(error, UsageError) and "was not measured on 'llvm'" in error.message

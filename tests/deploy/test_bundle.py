@@ -160,15 +160,15 @@ def test_a_program_calls_it(dense: Deployed, tmp_path: Path, language: str) -> N
 
 
 CLASHES = """kernel clash[N=16](x: f32[N], X: s8[N], register: f32[N], int: const f32[N])
-    -> (for: f32[N]) {
-  compute { for[i] = x[i] + f32(X[i]) * register[i] + int[i] }
+    -> (short: f32[N]) {
+  compute { short[i] = x[i] + f32(X[i]) * register[i] + int[i] }
 }
 """
 
 
 def test_names_that_c_has_no_use_for(server: ForkServer, tmp_path: Path) -> None:
     result = made(server, tmp_path / "b", CLASHES, host_target())
-    assert [p.c_name for p in result.manifest.parameters] == ["x", "X", "arg_register", "arg_for"]
+    assert [p.c_name for p in result.manifest.parameters] == ["x", "X", "arg_register", "arg_short"]
     done = make(result.folder, "selftest")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -6,8 +6,10 @@ import re
 import shlex
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from edgekernelbench.cli.main import app
@@ -52,8 +54,7 @@ def test_the_profiles_to_begin_with() -> None:
 def test_the_page_names_the_machines_and_options() -> None:
     for architecture in ARCHITECTURES:
         assert architecture.name in PAGE
-    from typer.main import get_command
-
-    command = get_command(app).commands["deploy"]  # type: ignore[attr-defined]
+    commands: Any = get_command(app)  # a group of Typer's own copy of Click
+    command = commands.commands["deploy"]
     options = {o for p in command.params for o in p.opts if o.startswith("--")}
     assert options - {"--out", "--target"} <= set(re.findall(r"--[a-z]+", PAGE))

@@ -10,13 +10,13 @@ import pytest
 
 from edgekernelbench.evaluator.buildchild import BaselineReply
 from edgekernelbench.evaluator.building import _store as store
-from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.match import flush_bytes
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.sustained import sustained
 from edgekernelbench.evaluator.sweep import Sweep
 from edgekernelbench.evaluator.task import Pool
+from edgekernelbench.evaluator.worker import ChildLost
 from tests.evaluator.fakes import FakeTask, make_evaluator
 
 

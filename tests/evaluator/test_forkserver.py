@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer, ServerSpec, Worker
+from edgekernelbench.evaluator.forkserver import ForkServer, ServerSpec
 from edgekernelbench.evaluator.sandbox import Isolation, Limits
+from edgekernelbench.evaluator.worker import ChildLost, Worker
 
 LIMITS = Limits(memory_bytes=1 << 30)
 

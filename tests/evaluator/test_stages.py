@@ -179,8 +179,8 @@ def test_no_profile_on_a_device(session: TaskSession, monkeypatch: pytest.Monkey
 
 
 def test_a_list_of_nests_from_the_child_is_data(tmp_path: Path) -> None:
-    from edgekernelbench.evaluator.forkserver import ChildLost
     from edgekernelbench.evaluator.stages import _parts
+    from edgekernelbench.evaluator.worker import ChildLost
 
     for text in ("[]", '{"parts": [{"label": 1}]}', "{"):
         (tmp_path / "parts.json").write_text(text)

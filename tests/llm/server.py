@@ -22,13 +22,16 @@ Fault = str
 class Server:
     """What the server does and saw. ``fault`` is asked before ``answer``, with the number of
     requests about the same task before it. ``converse``, in place of both, answers whole requests
-    with whole messages. ``spans``: when each request came and was answered."""
+    with whole messages. ``refusal``: status and message of every answer. ``names``: of its models.
+    ``spans``: when each request came and was answered."""
 
     def __init__(self, answer: Callable[[str], str], fault: Callable[[str, int], Fault]) -> None:
         self.answer = answer
         self.converse: Callable[[dict[str, Any]], Message] | None = None
         self.fault = fault
         self.asked: dict[str, int] = {}
+        self.refusal: tuple[int, str] | None = None
+        self.names: list[str] = []
         self.spans: list[tuple[float, float]] = []
         self.url = ""
         self.closing = threading.Event()
@@ -62,8 +65,15 @@ def serving(
 
         def log_message(self, format: str, *args: Any) -> None: ...
 
+        def do_GET(self) -> None:
+            self._send(200, json.dumps({"data": [{"id": name} for name in server.names]}))
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if not body["messages"] or server.refusal:
+                status, text = server.refusal or (400, "messages: too few")
+                self._send(status, json.dumps({"error": {"message": text}}))
+                return
             if server.converse is not None:
                 self._send(200, json.dumps(completion(server.converse(body))))
                 return

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -113,6 +116,33 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert server.asked == asked
 
 
+def test_an_interrupted_attempt_has_no_record(tmp_path: Path) -> None:
+    patient = threading.Event()
+
+    def fault(task: str, _number: int) -> str:
+        return "slow" if task == NAMES[0] and not patient.is_set() else ""
+
+    def interrupt() -> None:
+        path = tmp_path / RECORDS
+        while not path.exists() or len(path.read_bytes().splitlines()) < 3:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with serving(answer, fault) as server:
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            run_with_model(order(tmp_path), asking(server.url))
+        time.sleep(0.5)
+        kept = by_task(list(read_records(tmp_path / RECORDS).records))
+        assert len(kept) >= 3
+        assert NAMES[0] not in kept
+        assert EvaluationStatus.PROVIDER_ERROR not in kept.values()
+        patient.set()
+        again = by_task(run_with_model(order(tmp_path, resume=True), asking(server.url)))
+    assert again[NAMES[0]] is EvaluationStatus.CORRECT
+    assert kept.items() <= again.items()
+
+
 def test_repair_uses_its_evaluations_and_no_more(tmp_path: Path) -> None:
     with serving(lambda task: f"```ekir\n{kernel(task, 'slow')}\n```") as server:
         records = run_with_model(order(tmp_path, "repair"), asking(server.url))
@@ -143,3 +173,22 @@ def test_an_address_where_nobody_listens_is_noticed_first(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match=r"nothing answers at 127\.0\.0\.1:1 ") as caught:
         run_with_model(order(tmp_path / "run"), asking("http://127.0.0.1:1/v1"))
     assert "--model-base-url" in caught.value.help
+
+
+@pytest.mark.parametrize(
+    ("status", "names", "told", "help"),
+    [
+        (401, [], "does not take the key (not you)", "LOOPBACK_API_KEY"),
+        (404, ["small", "large"], "knows no 'scripted' (not you)", "it has: small, large"),
+        (404, [], "knows no 'scripted'", "/v1"),
+    ],
+)
+def test_what_an_address_refuses_is_noticed_first(
+    tmp_path: Path, status: int, names: list[str], told: str, help: str
+) -> None:
+    with serving(answer) as server:
+        server.refusal, server.names = (status, "not\nyou"), names
+        with pytest.raises(UsageError) as caught:
+            run_with_model(order(tmp_path / "run"), asking(server.url))
+    assert told in caught.value.message and "\n" not in caught.value.message
+    assert help in caught.value.help and not (tmp_path / "run").exists()

@@ -72,6 +72,6 @@ def test_every_stage_has_its_own_nest() -> None:
         }"""
     )
     module = lower_plainly(program, TARGET)
-    assert isinstance(module.main.body, nest.Seq)
-    nests = [s for s in module.main.body.body if isinstance(s, nest.For)]
-    assert len(nests) == len(list(core.stages(normalize(program).body))) == 3
+    nests = nest.parts(module.main.body)
+    assert [part.stages for part in nests] == [("v",), ("a",), ("y",)]
+    assert len(nests) == len(list(core.stages(normalize(program).body)))

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from edgekernelbench.analysis.estimate import Estimate, estimate
 from edgekernelbench.analysis.explain import Explanation, explain
 from edgekernelbench.evaluator import wire
-from edgekernelbench.evaluator.forkserver import ChildLost
+from edgekernelbench.evaluator.worker import ChildLost
 from edgekernelbench.ir.check import check_text
 from edgekernelbench.ir.diagnostics import Diagnostic, render
 from edgekernelbench.lowering.lower import lower

@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgekernelbench.cli.common import JsonOption, err, out, print_json
-from edgekernelbench.cli.tables import baseline_order, plain_table
+from edgekernelbench.cli.tables import plain_table
+from edgekernelbench.scores.attempts import baseline_order
 
 
 def compare(

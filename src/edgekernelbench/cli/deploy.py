@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,8 +15,9 @@ from edgekernelbench.cli.common import (
     quantity,
     read_kernel,
 )
-from edgekernelbench.deploy import Deployed, Refused, Request
-from edgekernelbench.deploy import deploy as make
+
+if TYPE_CHECKING:
+    from edgekernelbench.deploy import Deployed, Refused
 
 
 def deploy(
@@ -44,6 +45,8 @@ def deploy(
     json: JsonOption = False,
 ) -> None:
     """Make a bundle for a device: library, C header, self-test. No Python is needed there."""
+    from edgekernelbench.deploy import Refused, Request
+    from edgekernelbench.deploy import deploy as make
     from edgekernelbench.suite.find import find_workload
     from edgekernelbench.targets.registry import find_target
 
@@ -58,24 +61,28 @@ def deploy(
         selftest=selftest,
     )
     made = make(request)
+    if isinstance(made, Refused):
+        if json:
+            print_json(_refused_as_json(made))
+        else:
+            _print_refused(made, "stdin" if kernel == "-" else kernel)
+        raise typer.Exit(1)
     if json:
         print_json(_as_json(made))
-    elif isinstance(made, Refused):
-        _print_refused(made, "stdin" if kernel == "-" else kernel)
     else:
         _print(made)
-    if isinstance(made, Refused):
-        raise typer.Exit(1)
 
 
-def _as_json(made: Deployed | Refused) -> dict[str, Any]:
-    if isinstance(made, Refused):
-        return {
-            "ok": False,
-            "status": made.status,
-            "message": made.message,
-            "diagnostics": list(made.diagnostics),
-        }
+def _refused_as_json(refused: Refused) -> dict[str, Any]:
+    return {
+        "ok": False,
+        "status": refused.status,
+        "message": refused.message,
+        "diagnostics": list(refused.diagnostics),
+    }
+
+
+def _as_json(made: Deployed) -> dict[str, Any]:
     tested = None if made.selftest is None else made.selftest.passed
     manifest = made.manifest.model_dump(mode="json")
     return {"ok": True, "folder": str(made.folder), "selftest": tested, "manifest": manifest}

@@ -17,9 +17,9 @@ from edgekernelbench.cli.common import (
     quantity,
     read_kernel,
 )
-from edgekernelbench.cli.tables import baseline_order
 from edgekernelbench.evaluator.conditions import Sustained
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus, Resources
+from edgekernelbench.scores.attempts import baseline_order
 
 
 def evaluate(

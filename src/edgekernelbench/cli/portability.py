@@ -20,9 +20,10 @@ from edgekernelbench.cli.common import (
     read_kernel,
 )
 from edgekernelbench.cli.run import Display
-from edgekernelbench.cli.tables import baseline_order, plain_table, portability_table
+from edgekernelbench.cli.tables import plain_table, portability_table
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.scores.attempts import baseline_order
 
 if TYPE_CHECKING:
     from edgekernelbench.agents.base import Agent

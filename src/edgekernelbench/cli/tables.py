@@ -11,8 +11,7 @@ from rich.table import Table
 
 from edgekernelbench.cli.common import microseconds, quantity
 from edgekernelbench.records.schema import Record
-
-_BASELINE_ORDER = ("best", "tvm", "ort", "tvm-tuned", "torch", "tvm-raw")
+from edgekernelbench.scores.attempts import baseline_order
 
 
 def share(cell: dict[str, Any]) -> str:
@@ -36,12 +35,6 @@ def plain_table(title: str | None, caption: str | None = None) -> Table:
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-
-
-def baseline_order(names: Any) -> list[str]:
-    """Baselines in the order in which a reader asks for them."""
-    known = [name for name in _BASELINE_ORDER if name in names]
-    return known + sorted(set(names) - set(known))
 
 
 def score_tables(result: dict[str, Any]) -> Iterator[Table]:

@@ -23,11 +23,12 @@ from edgekernelbench.deploy.write import Built, Facts, fill
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.building import read_manifest
 from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
-from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer
+from edgekernelbench.evaluator.forkserver import ForkServer
 from edgekernelbench.evaluator.machinery import machinery
 from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.task import as_task
+from edgekernelbench.evaluator.worker import ChildLost
 from edgekernelbench.ir.check import check_text
 from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.diagnostics import Diagnostic
@@ -138,9 +139,8 @@ def deploy(request: Request, server: ForkServer | None = None) -> Deployed | Ref
 
 
 def _invalid(found: tuple[Diagnostic, ...], text: str) -> Refused:
-    errors = [d for d in found if d.severity == "error"]
-    message = f"{errors[0].rule.code}: {errors[0].message}" if errors else "it is no kernel"
-    return Refused("invalid_ir", message, tuple(d.as_dict(text) for d in found))
+    dicts = tuple(d.as_dict(text) for d in found)
+    return Refused("invalid_ir", _first_error(dicts), dicts)
 
 
 def _golden(request: Request, program: Program) -> Golden | Refused:

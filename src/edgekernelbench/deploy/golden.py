@@ -13,7 +13,7 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.suite.correctness import Correctness
 from edgekernelbench.suite.model import ToleranceClass, Workload
-from edgekernelbench.suite.tolerance import RULES, Facts, Rule, atol_of, compare
+from edgekernelbench.suite.tolerance import RULES, Facts, atol_of, compare, rms_of
 
 Arrays = dict[str, np.ndarray]
 CASES = 2
@@ -79,17 +79,8 @@ def _rule_of(golden: Golden, tensor: Tensor) -> OutputRule:
         matched = 1.0 - facts.lsb_share if rule.lsb else 1.0
         return OutputRule(0.0, none, matched, 1.0, None, rule.lsb)
     truths = [case.truth[tensor.name] for case in golden.cases]
-    atol = tuple(atol_of(rule, facts.accumulation) * _rms(truth) for truth in truths)
-    return OutputRule(rule.rtol, atol, *_shares(rule), rule.cosine, 0)
-
-
-def _shares(rule: Rule) -> tuple[float, float]:
-    return rule.matched, rule.cap
-
-
-def _rms(truth: np.ndarray) -> float:
-    finite = truth[np.isfinite(truth)]
-    return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
+    atol = tuple(atol_of(rule, facts.accumulation) * rms_of(truth) for truth in truths)
+    return OutputRule(rule.rtol, atol, rule.matched, rule.cap, rule.cosine, 0)
 
 
 # ---------------------------------------------------------------- where they come from

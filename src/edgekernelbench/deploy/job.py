@@ -10,14 +10,15 @@ import os
 import socket
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.compilers.budget import Item
 from edgekernelbench.evaluator import wire
-from edgekernelbench.evaluator.static import Interface
+from edgekernelbench.evaluator.buildchild import Outcome, refusal, unfit_for
+from edgekernelbench.evaluator.static import Interface, check_text
 from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.surface import Kernel
@@ -26,10 +27,6 @@ from edgekernelbench.targets.model import Target
 
 OBJECT, CONSTANTS = "kernel.o", "constants.bin"
 ALIGNMENT = 64
-
-Outcome = Literal[
-    "built", "invalid_ir", "wrong_shape_or_dtype", "unsupported", "compile_error", "over_budget"
-]
 
 
 class _Message(BaseModel):
@@ -83,17 +80,11 @@ def build(connection: socket.socket, payload: dict[str, Any], fds: list[int]) ->
 
 
 def _build(job: Job, folder: Path) -> Reply:
-    from edgekernelbench.evaluator.static import HEADER_TENSOR, check_text, lacking_dtypes
-
     checked = check_text(job.text, job.interface)
-    kernel, program, found = checked.kernel, checked.program, checked.diagnostics
-    if not checked.ok or kernel is None or program is None:
-        errors = [d for d in found if d.severity == "error"]
-        misfit = all(d.rule is HEADER_TENSOR for d in errors)
-        return _refused(job, "wrong_shape_or_dtype" if misfit else "invalid_ir", found)
-    if lacking := lacking_dtypes(program, job.target):
-        return _refused(job, "unsupported", found, lacking)
-    return _compile(job, kernel, program, folder, found)
+    if unfit := unfit_for(checked, job.target):
+        return _refused(job, unfit[0], checked.diagnostics, unfit[1])
+    assert checked.kernel is not None and checked.program is not None
+    return _compile(job, checked.kernel, checked.program, folder, checked.diagnostics)
 
 
 def _compile(
@@ -101,7 +92,6 @@ def _compile(
 ) -> Reply:
     from edgekernelbench.compilers.budget import bill_of, over
     from edgekernelbench.compilers.tvm.compiler import MANIFEST, make_manifest, write_object
-    from edgekernelbench.evaluator.buildchild import refusal
     from edgekernelbench.lowering.lower import lower
 
     lowered = lower(kernel, program, job.target)

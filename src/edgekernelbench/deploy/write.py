@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import shutil
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -26,6 +27,7 @@ from edgekernelbench.deploy.readme import readme
 from edgekernelbench.deploy.sources import Sources, function_of, parameters_of
 from edgekernelbench.deploy.toolchain import CCompiler, find_compiler, prebuild
 from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.building import open_plain
 from edgekernelbench.evaluator.folders import remove_folder
 from edgekernelbench.ir.core import Program
 from edgekernelbench.suite.correctness import TOLERANCE_VERSION
@@ -103,10 +105,13 @@ def fill(facts: Facts, built: Built, work: Path, folder: Path) -> BundleManifest
 
 
 def _take(source: Path, destination: Path) -> None:
-    """Moves a plain file that the child left."""
-    if source.is_symlink() or not source.is_file():
-        raise UsageError(f"the compiler left no {source.name}", "try again")
-    destination.write_bytes(source.read_bytes())
+    """Copies a file that the child left."""
+    try:
+        given = open_plain(source)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the compiler left no {source.name}", "try again") from error
+    with given, destination.open("wb") as taken:
+        shutil.copyfileobj(given, taken)
 
 
 def _prepared(reply: child.Reply, arguments: dict[str, Argument]) -> tuple[Prepared, ...]:

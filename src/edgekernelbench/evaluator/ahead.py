@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
 from edgekernelbench.baselines.registry import load_baseline
-from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.room import require_room
 from edgekernelbench.evaluator.task import EvalTask, InvalidReference, materials
+from edgekernelbench.evaluator.worker import ChildLost
 
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.evaluator import Evaluator

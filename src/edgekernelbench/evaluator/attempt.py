@@ -18,7 +18,6 @@ from edgekernelbench.evaluator import environment
 from edgekernelbench.evaluator.buildchild import text_hash
 from edgekernelbench.evaluator.building import BuiltKernel
 from edgekernelbench.evaluator.contestant import Contestant, Failure
-from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.match import Match
 from edgekernelbench.evaluator.model import (
@@ -29,6 +28,7 @@ from edgekernelbench.evaluator.model import (
 )
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.task import InvalidReference, Pool
+from edgekernelbench.evaluator.worker import ChildLost
 
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.session import TaskSession

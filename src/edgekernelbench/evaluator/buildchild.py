@@ -20,6 +20,7 @@ from edgekernelbench.evaluator import wire
 from edgekernelbench.evaluator.static import (
     HEADER_TENSOR,
     Interface,
+    StaticResult,
     check_text,
     lacking_dtypes,
 )
@@ -93,13 +94,9 @@ def _build_kernel(job: KernelJob) -> KernelReply:
         )
 
     found = checked.diagnostics
-    if not checked.ok:
-        errors = [d for d in found if d.severity == "error"]
-        misfit = all(d.rule is HEADER_TENSOR for d in errors)
-        return reply("wrong_shape_or_dtype" if misfit else "invalid_ir", found)
+    if unfit := unfit_for(checked, job.target):
+        return reply(unfit[0], found, unfit[1])
     assert checked.kernel is not None and checked.program is not None
-    if lacking := lacking_dtypes(checked.program, job.target):
-        return reply("unsupported", found, lacking)
     compiler = _load(job.compiler)()
     began = time.perf_counter()
     built = compiler.compile(checked.kernel, checked.program, job.target, Path.cwd())
@@ -108,6 +105,16 @@ def _build_kernel(job: KernelJob) -> KernelReply:
     if built.artifact is not None:
         return reply("built", found)
     return reply(refusal(built.diagnostics), found)
+
+
+def unfit_for(checked: StaticResult, target: Target) -> tuple[Outcome, str] | None:
+    """Why a text need not be compiled, and a message where no diagnostic tells; None if it can."""
+    if not checked.ok or checked.program is None:
+        errors = [d for d in checked.diagnostics if d.severity == "error"]
+        misfit = all(d.rule is HEADER_TENSOR for d in errors)
+        return ("wrong_shape_or_dtype" if misfit else "invalid_ir"), ""
+    lacking = lacking_dtypes(checked.program, target)
+    return ("unsupported", lacking) if lacking else None
 
 
 def refusal(diagnostics: tuple[Diagnostic, ...]) -> Outcome:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,12 +30,13 @@ from edgekernelbench.evaluator.buildchild import (
     KernelReply,
 )
 from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
-from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer
+from edgekernelbench.evaluator.forkserver import ForkServer
 from edgekernelbench.evaluator.machinery import Machinery
 from edgekernelbench.evaluator.regions import Sealed
 from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.evaluator.static import Interface
+from edgekernelbench.evaluator.worker import ChildLost
 from edgekernelbench.targets.model import Target
 
 _MANIFEST_CAP = 64 << 20
@@ -276,17 +277,27 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
+def open_plain(file: Path) -> BinaryIO:
+    """Opens a file for reading. The child that wrote it may have put something else in its place:
+    a link to a file of ours, or a pipe that would hold the reader up for ever.
+
+    Raises:
+        OSError, ValueError: it is no plain file.
+    """
+    opened = os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise ValueError(f"{file.name} is no plain file")
+    return opened
+
+
 def plain_file(file: Path) -> bytes:
-    """What a file holds. The child that wrote it may have put something else in its place: a link
-    to a file of ours, or a pipe that would hold the reader up for ever.
+    """What a file holds, see `open_plain`.
 
     Raises:
         OSError, ValueError: it is no plain file, or larger than a manifest can be.
     """
-    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("the manifest is no plain file")
+    with open_plain(file) as opened:
         data = opened.read(_MANIFEST_CAP + 1)
     if len(data) > _MANIFEST_CAP:
         raise ValueError("the manifest is larger than any can be")

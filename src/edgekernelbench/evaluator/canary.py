@@ -14,7 +14,6 @@ import numpy as np
 
 from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
-from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.machinery import CANARY_SIZE
 from edgekernelbench.evaluator.replicas import Replicas
@@ -22,6 +21,7 @@ from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.task import Arrays, Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
+from edgekernelbench.evaluator.worker import ChildLost
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.suite.correctness import Correctness
 from edgekernelbench.suite.model import TensorSpec

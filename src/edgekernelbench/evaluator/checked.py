@@ -17,13 +17,14 @@ from edgekernelbench.compilers.tvm.device import oclgrind
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.checkchild import CheckedRun
 from edgekernelbench.evaluator.evaluator import Evaluator
-from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer, ServerSpec
+from edgekernelbench.evaluator.forkserver import ForkServer, ServerSpec
 from edgekernelbench.evaluator.machinery import device_environment
 from edgekernelbench.evaluator.regions import Sealed, packed
 from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.task import EvalTask
+from edgekernelbench.evaluator.worker import ChildLost
 from edgekernelbench.targets.device import CHECKER, DeviceChoice
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.opencl import devices

@@ -17,12 +17,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edgekernelbench.baselines.base import Port
-from edgekernelbench.evaluator.forkserver import ChildLost, ForkServer, Worker
+from edgekernelbench.evaluator.forkserver import ForkServer
 from edgekernelbench.evaluator.machinery import RunnerPlug
 from edgekernelbench.evaluator.regions import Layout, Sealed, Shared, guarded
 from edgekernelbench.evaluator.runchild import Bind, RunRequest, Sample
 from edgekernelbench.evaluator.sandbox import Isolation, Limits
 from edgekernelbench.evaluator.task import Pool
+from edgekernelbench.evaluator.worker import ChildLost, Worker
 from edgekernelbench.targets.placement import Spreader
 
 _COPY_SECONDS = 2.0

@@ -64,9 +64,9 @@ def try_default() -> str:
     """Carries the canary through compiler, child and judge on this host; what fails, in a line."""
     from edgekernelbench.evaluator.contestant import Failure
     from edgekernelbench.evaluator.evaluator import Evaluator
-    from edgekernelbench.evaluator.forkserver import ChildLost
     from edgekernelbench.evaluator.judge import WrongResult
     from edgekernelbench.evaluator.settings import EvalSettings
+    from edgekernelbench.evaluator.worker import ChildLost
 
     try:
         with Evaluator(host.host_target(), settings=EvalSettings(roofline=False)) as evaluator:

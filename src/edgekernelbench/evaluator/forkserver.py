@@ -1,7 +1,6 @@
-"""The parent's side of the fork servers: start workers, talk to them, and be sure they are gone.
+"""The parent's side of the fork servers, which start workers and know how they ended.
 
-`ForkServer` restarts its process when that is lost or misbehaves. A `Worker` is one job in one
-fresh process; losing it is an expected outcome, told by `ChildLost`.
+`ForkServer` restarts its process when that is lost or misbehaves. Its jobs are `worker.Worker`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import contextlib
 import json
 import os
 import secrets
-import select
 import signal
 import socket
 import subprocess
@@ -20,14 +18,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import psutil
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from edgekernelbench.evaluator import wire
-from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
-from edgekernelbench.evaluator.sandbox import Isolation, Limits
+from edgekernelbench.evaluator.folders import scratch_folder
+from edgekernelbench.evaluator.sandbox import Limits
+from edgekernelbench.evaluator.worker import EXIT_WAIT, ChildLost, Exit, Worker, drop_scratch
 
 _BOOT = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
@@ -35,53 +33,6 @@ _BOOT = (
 )
 _TOKEN = "EDGEKERNELBENCH_CHILD"
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CC")
-_EXIT_WAIT = 5.0
-_LOG_TAIL = 4000
-
-
-class Exit(BaseModel):
-    """How a worker ended: ``code`` below zero is minus a signal number."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    code: int
-    max_rss: int
-
-    def __str__(self) -> str:
-        if self.code >= 0:
-            return f"exit code {self.code}"
-        try:
-            return signal.Signals(-self.code).name
-        except ValueError:
-            return f"signal {-self.code}"
-
-
-LossKind = Literal["exited", "timeout", "bad_reply", "server"]
-
-
-class ChildLost(Exception):
-    """A worker gave no usable answer; it is dead by now.
-
-    Attributes:
-        kind: it ended, it was too slow, it answered out of form, or the fork server failed.
-        exit: how it ended, when it ended by itself and that is known.
-        detail: one line.
-        log: the end of what it printed.
-    """
-
-    def __init__(
-        self, kind: LossKind, detail: str, exit: Exit | None = None, log: str = ""
-    ) -> None:
-        super().__init__(detail)
-        self.kind: LossKind = kind
-        self.exit = exit
-        self.detail = detail
-        self.log = log
-
-    @property
-    def with_server(self) -> bool:
-        """Whether its fork server was lost, too: then the loss says nothing of the job."""
-        return self.kind == "server" or (self.kind == "exited" and self.exit is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +173,7 @@ class ForkServer:
             except (wire.WireError, ChildLost) as error:
                 ours.close()
                 os.close(log)
-                _remove(scratch)
+                drop_scratch(scratch)
                 self._discard()
                 raise ChildLost("server", f"{self.spec.name} server: {error}") from error
             finally:
@@ -274,12 +225,12 @@ class ForkServer:
             if worker.pid not in self._exits:
                 try:
                     assert self._control is not None
-                    deadline = time.monotonic() + _EXIT_WAIT
+                    deadline = time.monotonic() + EXIT_WAIT
                     wire.send(self._control, {"op": "kill", "pid": worker.pid}, deadline=deadline)
                 except wire.WireError:
                     self._discard()
                     return None
-            exit = self.wait_exit(worker, _EXIT_WAIT)
+            exit = self.wait_exit(worker, EXIT_WAIT)
             if exit is None:
                 self._discard()
             self._workers.pop(worker.pid, None)
@@ -305,140 +256,3 @@ def _kill_marked(token: str) -> None:
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(_TOKEN) == token:
                 process.kill()
-
-
-class Worker:
-    """One job in one process. Not thread-safe.
-
-    Attributes:
-        isolation: what could not be closed to it.
-    """
-
-    def __init__(
-        self,
-        server: ForkServer,
-        pid: int,
-        connection: socket.socket,
-        log: int,
-        scratch: Path | None,
-    ) -> None:
-        self.pid = pid
-        self.isolation = Isolation()
-        self._scratch = scratch
-        self._server = server
-        self._connection = connection
-        self._log = log
-        self._open = True
-        try:
-            self._pidfd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            self._pidfd = -1
-
-    def greet(self, timeout: float) -> None:
-        """Waits for its first message, sent before it touches anything of a candidate's.
-
-        Raises:
-            ChildLost: as `request`.
-        """
-        try:
-            self.isolation = Isolation.model_validate(self.reply(timeout).get("isolation"))
-        except ValidationError as error:
-            self.close()
-            raise ChildLost("server", f"a worker that begins out of form: {error}") from error
-
-    def request(
-        self,
-        message: dict[str, Any],
-        timeout: float,
-        fds: Sequence[int] = (),
-        cap: int = wire.REPLY_CAP,
-    ) -> dict[str, Any]:
-        """Sends a command and returns the reply, as it came.
-
-        Raises:
-            ChildLost: for every way in which there is no reply; the worker is dead then.
-        """
-        try:
-            wire.send(self._connection, message, fds, time.monotonic() + timeout)
-        except wire.WireError as error:
-            raise self._lost(error) from error
-        return self.reply(timeout, cap)
-
-    def reply(self, timeout: float, cap: int = wire.REPLY_CAP) -> dict[str, Any]:
-        """The next message of the worker.
-
-        Raises:
-            ChildLost: as `request`.
-        """
-        deadline = time.monotonic() + timeout
-        try:
-            self._await_readable(deadline)
-            return wire.receive(self._connection, cap, deadline)
-        except wire.WireError as error:
-            raise self._lost(error) from error
-
-    def _await_readable(self, deadline: float) -> None:
-        """Returns when there is something to read, or the process has ended: a descendant that
-        keeps the connection open must not keep us waiting."""
-        poll = select.poll()
-        poll.register(self._connection, select.POLLIN)
-        if self._pidfd >= 0:
-            poll.register(self._pidfd, select.POLLIN)
-        ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        if not ready:
-            raise wire.WireError("timeout", "no reply in time")
-        if all(fd == self._pidfd for fd, _ in ready):
-            raise wire.WireError("closed", "the process ended")
-
-    def _lost(self, error: wire.WireError) -> ChildLost:
-        exit = None
-        if error.problem == "closed":
-            exit = self._server.wait_exit(self, _EXIT_WAIT)
-        log = self.log_tail()
-        self.close()
-        match error.problem:
-            case "closed":
-                ended = "it ended" if exit is None else f"it ended by {exit}"
-                return ChildLost("exited", ended, exit, log)
-            case "timeout":
-                return ChildLost("timeout", error.detail, None, log)
-            case _:
-                return ChildLost("bad_reply", error.detail, None, log)
-
-    def log_tail(self) -> str:
-        """The end of what the worker printed, at most 4,000 characters."""
-        size = os.fstat(self._log).st_size
-        data = os.pread(self._log, _LOG_TAIL, max(0, size - _LOG_TAIL))
-        return data.decode("utf-8", "replace").replace("\0", "")
-
-    def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to the process, if it still exists."""
-        if self._pidfd >= 0:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, number)
-
-    @property
-    def alive(self) -> bool:
-        if not self._open or self._pidfd < 0:
-            return False
-        poll = select.poll()
-        poll.register(self._pidfd, select.POLLIN)
-        return not poll.poll(0)
-
-    def close(self) -> Exit | None:
-        """Kills the worker and what it started; returns how it ended. May be called again."""
-        if not self._open:
-            return None
-        self._open = False
-        self._connection.close()
-        exit = self._server.kill(self)
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-        os.close(self._log)
-        _remove(self._scratch)
-        return exit
-
-
-def _remove(folder: Path | None) -> None:
-    if folder is not None:
-        remove_folder(folder)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from edgekernelbench.baselines.base import OTHER, Materials, Recipe, Unavailable
 from edgekernelbench.baselines.registry import load_baseline
 from edgekernelbench.evaluator.contestant import Failure, Program
-from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.model import BaselineResult, BaselineStatus
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.task import EvalTask, InvalidReference, Pool, materials
+from edgekernelbench.evaluator.worker import ChildLost
 
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.evaluator import Evaluator

@@ -15,12 +15,12 @@ from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.rivals import Rivals
 from edgekernelbench.evaluator.room import require_room
-from edgekernelbench.evaluator.stages import NoProfile, StageProfile, profile
 from edgekernelbench.evaluator.static import Interface
 from edgekernelbench.evaluator.task import EvalTask, Pool
 
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.evaluator import Evaluator
+    from edgekernelbench.evaluator.stages import NoProfile, StageProfile
 
 
 class TaskSession:
@@ -75,6 +75,8 @@ class TaskSession:
         Raises:
             UsageError: the disk is full; see `require_room`.
         """
+        from edgekernelbench.evaluator.stages import profile
+
         asked = time.perf_counter()
         with self.evaluator.device_lock():
             waited = time.perf_counter() - asked

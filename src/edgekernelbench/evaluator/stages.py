@@ -23,11 +23,11 @@ from edgekernelbench.compilers.tvm.stages import CLOCK, PARTS, PartList, TimedPa
 from edgekernelbench.evaluator.building import plain_file
 from edgekernelbench.evaluator.contestant import Contestant, Failure
 from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
-from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.statistics import median
 from edgekernelbench.evaluator.task import InvalidReference, Pool
+from edgekernelbench.evaluator.worker import ChildLost
 from edgekernelbench.ir.dtypes import DType
 
 if TYPE_CHECKING:

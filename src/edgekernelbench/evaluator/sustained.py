@@ -19,7 +19,6 @@ from edgekernelbench.evaluator.conditions import Energy, Sustained, Window
 from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.environment import observe_device
 from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
-from edgekernelbench.evaluator.forkserver import ChildLost
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.replicas import Replicas
@@ -27,6 +26,7 @@ from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.statistics import median, ratio_of
 from edgekernelbench.evaluator.task import Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
+from edgekernelbench.evaluator.worker import ChildLost
 from edgekernelbench.targets.energy import Gauge, find_counter
 from edgekernelbench.targets.thermal import Heat, read_heat
 

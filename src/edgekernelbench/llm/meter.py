@@ -72,31 +72,21 @@ class Meter:
     ) -> ModelOutput:
         """The model's answer to a request of the command line. A `GenerateFilter`."""
         async with self._turn:
-            return await self._ask(model, messages, tools, choice, config)
-
-    async def _ask(
-        self,
-        model: Model,
-        messages: list[ChatMessage],
-        tools: list[ToolInfo],
-        choice: ToolChoice | None,
-        config: GenerateConfig,
-    ) -> ModelOutput:
-        self.why = self._spent()
-        if self.why:
-            return ModelOutput.from_content(str(model), f"Stopped here: {self.why}.")
-        self._asked += 1
-        try:
-            output = await model.generate(messages, tools, choice, config)
-        except LimitExceededError:
-            raise
-        except Exception as error:  # providers' exceptions have no common base
-            message = f"{type(error).__name__}: {one_line(error)}"
-            raise await self._unanswered(model, message) from error
-        if output.error:
-            raise await self._unanswered(model, output.error)
-        self._keep(messages, output)
-        return output
+            self.why = self._spent()
+            if self.why:
+                return ModelOutput.from_content(str(model), f"Stopped here: {self.why}.")
+            self._asked += 1
+            try:
+                output = await model.generate(messages, tools, choice, config)
+            except LimitExceededError:
+                raise
+            except Exception as error:  # providers' exceptions have no common base
+                message = f"{type(error).__name__}: {one_line(error)}"
+                raise await self._unanswered(model, message) from error
+            if output.error:
+                raise await self._unanswered(model, output.error)
+            self._keep(messages, output)
+            return output
 
     def _spent(self) -> str:
         """Why the model is asked no more; empty if it is."""
@@ -143,7 +133,7 @@ async def _answers(model: Model) -> bool:
         output = await model.generate([ChatMessageUser(content=SIMPLE)])
     except LimitExceededError:
         raise
-    except Exception:
+    except Exception:  # as in `Meter.ask`
         return False
     return not output.error
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio.from_thread
 from inspect_ai._util.error import PrerequisiteError
@@ -21,9 +19,9 @@ from inspect_ai.model import (
 
 from edgekernelbench.agents.model import Message, ProviderError, Reply
 from edgekernelbench.errors import UsageError
+from edgekernelbench.llm.reach import refuse_unreachable
 
 _KINDS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-_REACHED_WITHIN_S = 5.0
 
 
 class InspectModel:
@@ -68,16 +66,18 @@ def ready_model(name: str, base_url: str | None, config: GenerateConfig) -> Any:
     """The model of that name, asked for nothing yet.
 
     Raises:
-        UsageError: there is no such provider or model, its package or key is missing, or nothing
-            listens at its address.
+        UsageError: there is no such provider or model, its package or key is missing, nothing
+            listens at its address, or what does refuses key or model.
     """
     try:
         model = get_model(name, base_url=base_url, config=config)
     except PrerequisiteError as error:
-        raise UsageError(f"model {name!r}: {one_line(error.message)}", _REMEDY) from error
+        key = re.search(r"\b[A-Z0-9_]+_API_KEY\b", str(error.message))
+        remedy = _REMEDY if key is None else f"export {key[0]}=...; a local server takes any text"
+        raise UsageError(f"model {name!r}: {one_line(error.message)}", remedy) from error
     except Exception as error:  # an unknown provider is a ValueError, a bad argument anything
         raise UsageError(f"model {name!r}: {one_line(error)}", _REMEDY) from error
-    _refuse_unreachable(name, getattr(model.api, "base_url", None))
+    refuse_unreachable(name, model.api)
     return model
 
 
@@ -85,20 +85,6 @@ _REMEDY = (
     "name it PROVIDER/MODEL as Inspect does (openai/..., anthropic/..., "
     "openai-api/NAME/MODEL with NAME_BASE_URL and NAME_API_KEY set)"
 )
-
-
-def _refuse_unreachable(name: str, url: Any) -> None:
-    parts = urlsplit(url if isinstance(url, str) else "")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        return
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        socket.create_connection((parts.hostname, port), _REACHED_WITHIN_S).close()
-    except OSError as error:
-        raise UsageError(
-            f"model {name!r}: nothing answers at {parts.hostname}:{port} ({error})",
-            "start the server, or give another address with --model-base-url",
-        ) from error
 
 
 def one_line(message: object) -> str:

@@ -47,6 +47,7 @@ def run_with_model(order: Order, asking: Asking, observer: Observer | None = Non
     Raises:
         UsageError: the model, or a coding agent's command line, cannot be had; see `runs.run.run`;
             or the evaluation broke.
+        KeyboardInterrupt: it was interrupted; attempts that were under way have no record.
     """
     config = GenerateConfig(max_retries=asking.max_retries, attempt_timeout=asking.timeout)
     ready_line(order)
@@ -62,15 +63,19 @@ def run_with_model(order: Order, asking: Asking, observer: Observer | None = Non
 
 
 def _evaluate(order: Order, hosted: Hosted, model: Any, asking: Asking) -> None:
-    (log,) = inspect_eval(
+    logs = inspect_eval(
         kernel_task(order, hosted),
         model=model,
         log_dir=str(order.folder / "inspect"),
         display="none",
+        ctl_server=False,  # it takes SIGINT for itself, and may lose it
         log_level="error",
         max_samples=asking.samples or (1 if order.agent in CODING_AGENTS else SAMPLES),
         fail_on_error=False,
     )
+    if not logs or logs[0].status == "cancelled":  # Inspect keeps the signal to itself
+        raise KeyboardInterrupt
+    (log,) = logs
     broken = [sample for sample in log.samples or () if sample.error is not None]
     if log.status == "error" or broken:
         error = log.error if log.error is not None else broken[0].error

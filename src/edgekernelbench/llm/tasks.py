@@ -8,10 +8,12 @@ that was killed goes on with what is left.
 from __future__ import annotations
 
 import atexit
+import threading
 import time
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
 import anyio.to_thread
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -106,9 +108,14 @@ def attempt(hosted: Hosted, workloads: dict[str, Workload]) -> Solver:
         async with opening:
             attempts = await anyio.to_thread.run_sync(hosted.open, model)
         workload, epoch = workloads[state.metadata["workload"]], state.metadata["epoch"]
-        record = await anyio.to_thread.run_sync(
-            attempts.work, workload, epoch, abandon_on_cancel=True
-        )
+        stopped = threading.Event()
+        try:
+            record = await anyio.to_thread.run_sync(
+                attempts.work, workload, epoch, stopped, abandon_on_cancel=True
+            )
+        except anyio.get_cancelled_exc_class():
+            stopped.set()
+            raise
         state.metadata["verdict"] = facts(record)
         state.output = ModelOutput.from_content(model, record.kernel or record.message)
         state.completed = True

@@ -62,6 +62,7 @@ from edgekernelbench.lowering.gpu.body import DeviceBody
 from edgekernelbench.lowering.gpu.buffers import plan_device_buffers
 from edgekernelbench.lowering.gpu.device import Device
 from edgekernelbench.lowering.gpu.modes import loop_modes, stage_levels
+from edgekernelbench.lowering.gpu.products import tile_products
 from edgekernelbench.lowering.graph import build_graph
 from edgekernelbench.lowering.nest import Function, Module
 from edgekernelbench.lowering.normalize import NormalizeError, normalize
@@ -75,7 +76,7 @@ from edgekernelbench.lowering.passes.constants import (
 from edgekernelbench.lowering.passes.inline import TooLarge, cheap_stages, inline_stages
 from edgekernelbench.lowering.passes.pads import materialise_pads
 from edgekernelbench.lowering.passes.waves import keep_by_diagonals
-from edgekernelbench.lowering.plan import Layout, Plan, Wave
+from edgekernelbench.lowering.plan import Layout, Nest, Plan, Wave
 from edgekernelbench.lowering.planner import parallel_loops, plan_stages
 from edgekernelbench.lowering.sketch import sketch
 from edgekernelbench.lowering.together import joined
@@ -182,15 +183,21 @@ class _Lowering:
             cheap = cheap_stages(graph, kept)
             main = inline_stages(split.main, cheap, names)
             main = keep_by_diagonals(main, self.waves.values())
+            nests: Mapping[str, Nest] = {}
+            if self.target.gpu is not None:
+                stated = {*lines.mentioned, *lines.caches.values(), *layouts}
+                tiles = tile_products(main, stated, self.target.gpu, names)
+                main, nests, layouts = tiles.program, tiles.nests, {**layouts, **tiles.layouts}
+                lines = lines.with_placed(tiles.places, tiles.caches)
         except TooLarge as error:
             span = next(iter(lines.inlined.values()), None)
             message = f"`{error.stage}` becomes too large an expression"
             self.report.error(rules.TOO_LARGE, message, span, ["inline fewer stages"])
             return None
-        plan = self._plan(main, lines, layouts, numbers)
+        plan = self._plan(main, lines, layouts, numbers, nests)
         before = None
         if split.before is not None:
-            before = self._plan(split.before, lines, layouts, numbers)
+            before = self._plan(split.before, lines, layouts, numbers, {})
         if self.report.has_errors or plan is None:
             return None
         return self._emitted(Split(split.before, main, split.packed), plan, before, lines, names)
@@ -201,16 +208,19 @@ class _Lowering:
         lines: ScheduleLines,
         layouts: dict[str, Layout],
         numbers: Numbers,
+        chosen: Mapping[str, Nest],
     ) -> Plan | None:
+        """The plan of a function; rules have ``chosen`` nests that come with copies."""
         graph = build_graph(program)
         gpu = self.target.gpu
         nests = resolve_nests(lines, graph, numbers, self.report, self.options, gpu)
+        broken = lines.loops.keys() - nests.keys()
+        nests |= chosen
         places = [p for p in lines.places.values() if p.stage in graph.places]
         placed = {p.stage: (p.target, p.loop) for p in places if p.target in graph.places}
         modes = loop_modes(program.body, stated=nests) if gpu is not None else {}
         levels = stage_levels(graph, modes) if gpu is not None else None
         stages = plan_stages(graph, nests, placed, lines.targets, self.target, levels)
-        broken = lines.loops.keys() - nests.keys()
         attach = resolve_loops(places, stages, broken, graph, self.report)
         here = {loop.var for place in graph.places.values() for loop in place.loops}
         waves = {var: wave for var, wave in self.waves.items() if var in here}

@@ -38,10 +38,15 @@ Completion = Callable[[Settings], Settings]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Records of one or more files, and a line for each piece of text that was not a record."""
+    """Records of one or more files, and a line for each piece of text that was not a record.
+
+    Attributes:
+        folders: of the run that each record is from.
+    """
 
     records: tuple[Record, ...]
     problems: tuple[str, ...]
+    folders: tuple[Path, ...]
 
 
 def read_records(path: Path) -> Loaded:
@@ -72,14 +77,12 @@ def read_records(path: Path) -> Loaded:
         if record.id in records:
             problems.append(f"{where}: attempt {record.id} is recorded twice, first kept")
         records.setdefault(record.id, record)
-    return Loaded(tuple(records.values()), tuple(problems))
+    folders = (path.parent,) * len(records)
+    return Loaded(tuple(records.values()), tuple(problems), folders)
 
 
 def record_files(folder: Path) -> list[Path]:
     """Every ``records.jsonl`` at or below a folder (or the one such file that is named).
-
-    An attempt that several of them hold, as copies of a run do, counts once. Attempts that a run's
-    settings name and its records do not are among the problems.
 
     Raises:
         UsageError: when there is none.
@@ -102,6 +105,9 @@ def record_files(folder: Path) -> list[Path]:
 def find_records(folder: Path) -> Loaded:
     """Reads every ``records.jsonl`` at or below a folder (or one such file).
 
+    An attempt that several of them hold, as copies of a run do, counts once. Attempts that a run's
+    settings name and its records do not are among the problems.
+
     Raises:
         UsageError: when there is none.
     """
@@ -113,19 +119,21 @@ def find_records(folder: Path) -> Loaded:
             f"{folder}: holds no readable record" + (f" ({problems[0]})" if problems else ""),
             "give the --out folder of an `ekb run`",
         )
-    records: dict[tuple[str, str, str], Record] = {}
+    records: dict[tuple[str, str, str], tuple[Record, Path]] = {}
     problems: list[str] = []
     for path, part in zip(paths, loaded, strict=True):
         known = len(records)
         for record in part.records:
-            records.setdefault((record.run, record.id, record.started), record)
+            key = (record.run, record.id, record.started)
+            records.setdefault(key, (record, path.parent))
         again = known + len(part.records) - len(records)
         problems += part.problems
         if again:
             problems.append(f"{path}: {again} attempts are in another folder, too; they count once")
         if missing := _missing(path, part.records):
             problems.append(f"{path}: {missing} attempts of this run have no record")
-    return Loaded(tuple(records.values()), tuple(problems))
+    found = tuple(record for record, _ in records.values())
+    return Loaded(found, tuple(problems), tuple(folder for _, folder in records.values()))
 
 
 def _missing(path: Path, records: Iterable[Record]) -> int:

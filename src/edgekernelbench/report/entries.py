@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import Record
-from edgekernelbench.records.store import SETTINGS, read_records, record_files
+from edgekernelbench.records.store import SETTINGS, find_records
 from edgekernelbench.scores.likeness import by_kind
 from edgekernelbench.targets.model import Target
 
@@ -66,29 +66,19 @@ def read_entries(folders: Sequence[Path]) -> Entries:
     return Entries(_named(found), tuple(problems))
 
 
-def _read(folder: Path) -> tuple[list[Entry], list[str]]:
-    places: dict[int, Path] = {}
-    records: list[Record] = []
-    problems: list[str] = []
+def _read(folder: Path) -> tuple[list[Entry], tuple[str, ...]]:
+    loaded = find_records(folder)
+    places = {id(r): place for r, place in zip(loaded.records, loaded.folders, strict=True)}
     targets: dict[str, Target] = {}
-    for file in record_files(folder):
-        loaded = read_records(file)
-        problems += loaded.problems
-        places |= {id(record): file.parent for record in loaded.records}
-        records += loaded.records
-        target = _target(file.parent / SETTINGS)
+    for place in dict.fromkeys(loaded.folders):
+        target = _target(place / SETTINGS)
         if target is not None:
             targets.setdefault(target.name, target)
-    if not records:
-        first = f" ({problems[0]})" if problems else ""
-        raise UsageError(
-            f"{folder}: holds no readable record{first}", "give the --out folder of an `ekb run`"
-        )
     entries = [
         Entry("", tuple(kind), tuple(places[id(record)] for record in kind), targets)
-        for kind in by_kind(records)
+        for kind in by_kind(loaded.records)
     ]
-    return entries, problems
+    return entries, loaded.problems
 
 
 def _target(settings: Path) -> Target | None:

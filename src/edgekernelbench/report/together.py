@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.report.plots.curves import fast_plot
-from edgekernelbench.report.view import View, baseline_order
+from edgekernelbench.report.view import View
 from edgekernelbench.scores.agents import agent_row
+from edgekernelbench.scores.attempts import baseline_order
 from edgekernelbench.scores.compare import compare
 
 DRAWN = 6

@@ -18,11 +18,8 @@ from edgekernelbench.report.plots.curves import Curve, curves_of, fast_plot
 from edgekernelbench.report.plots.points import Roofs, gap_plot, roofline_plot
 from edgekernelbench.report.roofs import roofs_of
 from edgekernelbench.report.tasks import TaskRow, task_rows
-from edgekernelbench.scores.attempts import counted, is_correct
+from edgekernelbench.scores.attempts import baseline_order, counted, is_correct
 from edgekernelbench.scores.score import score
-
-BASELINES = ("best", "tvm", "ort", "tvm-tuned", "torch", "tvm-raw")
-"""In the order in which a reader asks for them."""
 
 GROUPS = ("level", "family", "domain", "dtype", "backend")
 
@@ -89,12 +86,6 @@ class Spending:
 def task_link(entry: int, row: int) -> str:
     """Address of a task's section within the page."""
     return f"#task-{entry}-{row}"
-
-
-def baseline_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Known ones first, in the reader's order."""
-    there = set(names)
-    return (*(n for n in BASELINES if n in there), *sorted(there - set(BASELINES)))
 
 
 def view_of(number: int, entry: Entry, ks: Sequence[int]) -> View:

@@ -18,8 +18,15 @@ from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.suite.model import Workload
 
 
+class Stopped(BaseException):
+    """The run ends. Whatever is under way ends with it and leaves no record; so this is no error
+    that an agent could catch as one."""
+
+
 class Bench:
     """Evaluates kernels of many tasks, one at a time, in whatever thread it is asked.
+
+    Its methods raise `Stopped` once it is closed.
 
     Args:
         kept: tasks whose inputs and baseline processes stay warm between calls.
@@ -29,6 +36,7 @@ class Bench:
         self.evaluator = evaluator
         self._kept = kept
         self._lock = threading.Lock()
+        self._closed = False
         self._sessions: OrderedDict[str, TaskSession] = OrderedDict()
 
     def evaluate(self, workload: Workload, kernel: str) -> Evaluation:
@@ -75,6 +83,8 @@ class Bench:
     @contextmanager
     def _session(self, workload: Workload) -> Iterator[TaskSession]:
         with self._lock:
+            if self._closed:
+                raise Stopped
             session = self._sessions.pop(workload.id, None)
             if session is None:
                 while len(self._sessions) >= self._kept:
@@ -84,7 +94,9 @@ class Bench:
             yield session
 
     def close(self) -> None:
-        """Ends all baseline processes. May be called again."""
+        """Ends all baseline processes; whoever waits for the device is turned away. May be called
+        again."""
+        self._closed = True
         with self._lock:
             while self._sessions:
                 self._sessions.popitem()[1].close()

@@ -28,7 +28,7 @@ from edgekernelbench.evaluator.room import disk_refused
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.records.schema import Record, Spent, Step, TaskFacts, record_id
 from edgekernelbench.records.store import RECORDS, RunStore, read_records
-from edgekernelbench.runs.bench import Bench
+from edgekernelbench.runs.bench import Bench, Stopped
 from edgekernelbench.suite import TOLERANCE_VERSION, Workload
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.registry import find_target
@@ -215,17 +215,26 @@ class Attempts:
             raise
         return attempts
 
-    def work(self, workload: Workload, epoch: int) -> Record:
+    def work(
+        self, workload: Workload, epoch: int, stopped: threading.Event | None = None
+    ) -> Record:
         """One attempt, from the agent's first step to its record on the disk.
+
+        Args:
+            stopped: set when nobody wants the attempt any more. What an agent makes of a world
+                that ends around it says nothing of the agent, and is not recorded.
 
         Raises:
             UsageError: see `RunStore.append`.
+            Stopped: it was stopped.
         """
         with self._lock:
+            _go_on(stopped)
             self._begun += 1
             self._observer.attempt_begins(workload, self._begun, self._total)
         record = _attempt(self.config, self._store, self._bench, workload, epoch, self._step)
         with self._lock:
+            _go_on(stopped)
             self._store.append(record)
             self._observer.attempt_ends(record, False)
         return record
@@ -249,6 +258,11 @@ class Attempts:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _go_on(stopped: threading.Event | None) -> None:
+    if stopped is not None and stopped.is_set():
+        raise Stopped
 
 
 def _refuse_if_nothing_can_be_done(config: RunConfig) -> None:

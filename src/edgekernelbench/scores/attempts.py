@@ -14,6 +14,16 @@ Tasks = Mapping[str, Sequence[Record]]
 Success = Callable[[Record], bool]
 
 
+BASELINES = ("best", "tvm", "ort", "tvm-tuned", "torch", "tvm-raw")
+"""In the order in which a reader asks for them."""
+
+
+def baseline_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Known ones first, in the reader's order."""
+    there = set(names)
+    return (*(n for n in BASELINES if n in there), *sorted(there - set(BASELINES)))
+
+
 def task_of(record: Record) -> str:
     """Names a workload on a target."""
     return f"{record.task.workload}|{record.task.target}"

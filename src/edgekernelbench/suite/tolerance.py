@@ -130,9 +130,13 @@ def compare(
 
 def allowed_error(truth: np.ndarray, rule: Rule, facts: Facts) -> np.ndarray:
     """The allowed absolute error of each element of a float output."""
+    return rule.rtol * np.abs(truth) + atol_of(rule, facts.accumulation) * rms_of(truth)
+
+
+def rms_of(truth: np.ndarray) -> float:
+    """Root mean square of the finite elements; 0 if there are none."""
     finite = truth[np.isfinite(truth)]
-    rms = math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
-    return rule.rtol * np.abs(truth) + atol_of(rule, facts.accumulation) * rms
+    return math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
 
 
 def atol_of(rule: Rule, accumulation: int) -> float:

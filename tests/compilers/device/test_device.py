@@ -138,7 +138,7 @@ def test_groups_that_the_device_cannot_run(target: Target, tmp_path: Path) -> No
 def test_code_is_generated_without_a_device(target: Target, tmp_path: Path) -> None:
     elsewhere = target.model_copy(update={"opencl": None})
     code = built(CASES["element_wise"], elsewhere, tmp_path)
-    assert "__kernel void main_kernel" in code.source
+    assert "reqd_work_group_size(64, 1, 1))) void main_kernel" in code.source
     assert (tmp_path / opencl_check.SOURCE).read_text() == code.source
 
 

@@ -25,6 +25,9 @@ from edgekernelbench.targets.model import Target
 LIBRARY = "kernel.so"
 MANIFEST = "manifest.json"
 
+_NAMES = ("main", "prepack")
+"""Of the main function in the code, and of the one that packs constants."""
+
 
 class TvmCompiler:
     """Lowers a kernel to its loop program, that to TIR, and that to a shared library, or to
@@ -125,19 +128,15 @@ def _compile_for_device(
 def object_bytes(module: nest.Module, target: Target) -> int | Diagnostic | None:
     """Machine code of a loop program for a CPU that need not be this one's, in bytes: nothing is
     linked. None where the file's form does not tell; a diagnostic where the compiler fails."""
-    from edgekernelbench.compilers.tvm.cost import check_size
     from edgekernelbench.compilers.tvm.elf import code_bytes
 
-    target = module.options.applied(target)
-    if too_large := check_size(module, target.vector_bits):
-        return too_large[0]
     with tempfile.TemporaryDirectory(prefix="edgekernelbench-object-") as folder:
         file = Path(folder) / "kernel.o"
         try:
-            _generate(module, target).write_to_file(str(file), "o")
-        except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug
-            return internal_error(error)
-        return code_bytes(file)
+            failure = _write_object(module, target, file)
+        except OSError as error:
+            failure = internal_error(error)
+        return code_bytes(file) if failure is None else failure
 
 
 def write_object(module: nest.Module, target: Target, file: Path, symbol: str) -> Diagnostic | None:
@@ -152,15 +151,21 @@ def write_object(module: nest.Module, target: Target, file: Path, symbol: str) -
     Returns:
         Why there is no code; None if all is well.
     """
+    alone = replace(module, prepack=None, packed=())
+    return _write_object(alone, target, file, (symbol, _NAMES[1]))
+
+
+def _write_object(
+    module: nest.Module, target: Target, file: Path, names: tuple[str, str] = _NAMES
+) -> Diagnostic | None:
     from edgekernelbench.compilers.tvm.cost import check_size
 
     target = module.options.applied(target)
     if too_large := check_size(module, target.vector_bits):
         return too_large[0]
-    alone = replace(module, prepack=None, packed=())
     try:
-        _generate(alone, target, (symbol, "prepack")).write_to_file(str(file), "o")
-    except OSError:
+        _generate(module, target, names).write_to_file(str(file), "o")
+    except OSError:  # no room: nothing that the kernel or the compiler could help
         raise
     except Exception as error:  # the nest is legal, so whatever the compiler raises is our bug
         return internal_error(error)
@@ -212,9 +217,7 @@ def _build_library(module: nest.Module, target: Target, library: Path) -> None:
     build.link(_generate(module, target), library, target.mtriple)
 
 
-def _generate(
-    module: nest.Module, target: Target, names: tuple[str, str] = ("main", "prepack")
-) -> Any:
+def _generate(module: nest.Module, target: Target, names: tuple[str, str] = _NAMES) -> Any:
     """The LLVM module (a `tvm.runtime.Module`)."""
     from edgekernelbench.compilers.tvm import build, vectorizer
     from edgekernelbench.compilers.tvm.dots import required_features

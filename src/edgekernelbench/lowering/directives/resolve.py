@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from edgekernelbench.ir import core, surface
 from edgekernelbench.ir.core import Program, Tensor
@@ -101,6 +101,12 @@ class ScheduleLines:
         """Stages in whose loops something else happens."""
         targets = {place.target for place in self.places.values()}
         return targets | {wish.stage for wish in self.wishes}
+
+    def with_placed(
+        self, places: Mapping[str, Placement], caches: Mapping[str, str]
+    ) -> ScheduleLines:
+        """The same with stages that rules place, copies among them."""
+        return replace(self, places={**self.places, **places}, caches={**self.caches, **caches})
 
     @property
     def spans(self) -> dict[str, Span]:

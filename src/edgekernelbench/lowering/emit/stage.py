@@ -93,7 +93,7 @@ class Emitter:
 
     def _emit(self, plan: StagePlan, box: Box, unrolled: bool) -> list[Stmt]:
         self.teams[plan.stage.name] = self._team(plan, box)
-        if plan.stage.name in self.ctx.plan.caches and self._by_block(plan, box):
+        if self._by_block(plan, box):
             return Fetch.of(self.ctx, plan, box).copy()
         if plan.reduce is None:
             assert plan.value is not None
@@ -109,8 +109,11 @@ class Emitter:
     def _by_block(self, plan: StagePlan, box: Box) -> bool:
         """Whether the threads of a block take the elements of a stage as they come."""
         device = self.ctx.device
+        copies = plan.stage.name in self.ctx.plan.caches or isinstance(plan.value, core.Load)
         limited = any(span.limit is not None for span in box.values())
-        return device is not None and device.level == "block" and is_spread(plan) and not limited
+        if device is None or device.level != "block" or limited:
+            return False
+        return copies and is_spread(plan)
 
     def _team(self, plan: StagePlan, box: Box) -> Team | None:
         """The threads that share the loops of a stage over a box."""

@@ -8,6 +8,8 @@
 4. A scatter runs as the search that it stands for while that is small. Else every element of an
    integer sum, minimum or maximum lands by itself, in any order; of others one thread for every
    element that does not take part in where things land adds up what lands on it.
+
+Large products have tiles instead: see `products`.
 """
 
 from __future__ import annotations

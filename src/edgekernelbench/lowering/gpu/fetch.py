@@ -1,14 +1,18 @@
 """Copies into shared memory: by all threads of a block, neighbours beside neighbours.
 
-Where alignment shows it, a thread moves 16 bytes at once. A copy that is fetched ahead goes
-through registers: its loads start before the work on the tile that is there, and what they bring
-is stored behind that work, into the other half of the buffer.
+Neighbouring threads take neighbours of the tensor as it is stored. Where alignment shows it, a
+thread moves 16 bytes at once. A copy that lies across the tensor is the exception: neighbours in
+the tensor are far apart in it, often in one bank, so a warp takes a patch that is a few elements
+wide in both.
+
+A copy that is fetched ahead goes through registers: its loads start before the work on the tile
+that is there, and what they bring is stored behind that work, into the other half of the buffer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from edgekernelbench.ir import core
@@ -18,14 +22,17 @@ from edgekernelbench.lowering.emit.boxes import Box
 from edgekernelbench.lowering.emit.context import Context, Storage
 from edgekernelbench.lowering.emit.slots import flat_index
 from edgekernelbench.lowering.expr.linear import divisible, int_const, linear
-from edgekernelbench.lowering.expr.rewrite import substitute
+from edgekernelbench.lowering.expr.rewrite import free_vars, loads, substitute
 from edgekernelbench.lowering.gpu.device import device_of, strided, under
 from edgekernelbench.lowering.gpu.side_by_side import VECTOR_BYTES
 from edgekernelbench.lowering.nest import Stmt, Store
 from edgekernelbench.lowering.plan import StagePlan, own_axes
 
-TURNED_RUN = 2
-"""Vectors along a row that neighbours fetch before the next row, where the copy is turned."""
+MOST_APART = 8
+"""Lanes whose places in the copy are apart: CUDA has no vector of more places."""
+
+PATCH = (8, 4, 2)
+"""Widths of a patch along the copy, the best first."""
 
 
 def is_spread(plan: StagePlan) -> bool:
@@ -33,34 +40,45 @@ def is_spread(plan: StagePlan) -> bool:
     return plan.reduce is None and all(piece.kind == "parallel" for piece in plan.pieces)
 
 
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """A part of an element's number: how many steps it counts along an axis, and how wide."""
+
+    axis: Var
+    size: int
+    step: int = 1
+
+
 @dataclass(slots=True)
 class Fetch:
     """The copy of a box of a tensor.
 
     Attributes:
-        lanes: elements that a thread moves at once.
-        turned: these lie apart in the copy.
+        inner: the axis along which neighbours are neighbours in the tensor.
+        lanes: elements along it that a thread moves at once.
+        digits: what the number of a move says about where, the fastest last.
     """
 
     ctx: Context
     plan: StagePlan
     box: Box
+    inner: Var | None
     lanes: int = 1
-    turned: bool = False
+    digits: tuple[_Digit, ...] = ()
 
     @classmethod
     def of(cls, ctx: Context, plan: StagePlan, box: Box) -> Fetch:
-        lanes = VECTOR_BYTES // plan.stage.tensor.dtype.bytes
-        fetch = cls(ctx, plan, box, lanes)
-        if lanes == 1 or not fetch._aligned():
-            return cls(ctx, plan, box)
-        return replace(fetch, turned=fetch._stride(fetch._copied) != 1)
-
-    @property
-    def _copied(self) -> core.Load:
-        """An element of the copy, by the axes of its stage."""
-        stage = self.plan.stage
-        return core.Load(stage.tensor, tuple(core.VarRef(v) for v in stage.lhs))
+        """The copy by the threads of a block, to where the stage is stored now."""
+        axes = list(own_axes(plan.stage))
+        fetch = cls(ctx, plan, box, axes[-1] if axes else None)
+        fetch.inner = next((v for v in reversed(axes) if fetch._runs_along(v)), fetch.inner)
+        fetch.lanes = VECTOR_BYTES // plan.stage.tensor.dtype.bytes
+        if fetch.inner is not None and fetch._strides(fetch._copied(), fetch.inner) != 1:
+            fetch.lanes = min(fetch.lanes, MOST_APART)
+        if fetch.lanes < 2 or not fetch._aligned():
+            fetch.lanes = 1
+        fetch.digits = fetch._ordered()
+        return fetch
 
     @property
     def _axes(self) -> tuple[Var, ...]:
@@ -95,44 +113,39 @@ class Fetch:
 
     # ---------------------------------------------------------- elements
     def _spread(self, leaf: Callable[[_At], list[Stmt]]) -> list[Stmt]:
-        sizes = [self.box[axis].extent for axis in self._axes]
-        sizes[-1:] = [sizes[-1] // self.lanes] if sizes else []
-        names = [axis.name for axis in self._axes]
-
         def one(number: Expr) -> list[Stmt]:
-            lets, indices = self._in_turn(number, names, sizes)
+            names = [digit.axis.name for digit in self.digits]
+            sizes = [digit.size for digit in self.digits]
+            lets, indices = self.ctx.unfused(number, names, sizes)
             lane = self.ctx.loop_var("lane", 0, self.lanes - 1)
-            point: dict[Var, Expr] = {}
-            for axis, index in zip(self._axes, indices, strict=True):
-                if axis == self._axes[-1]:
-                    index = core.Binary("mul", index, int_const(self.lanes), DType.S32)
-                    index = core.Binary("add", index, core.VarRef(lane), DType.S32)
-                value = core.Binary("add", self.box[axis].base, index, DType.S32)
-                point[axis] = self.ctx.simple(value)
-            body = leaf(_At(point, core.VarRef(lane)))
+            point: dict[Var, Expr] = {axis: self.box[axis].base for axis in self._axes}
+            for digit, index in zip(self.digits, indices, strict=True):
+                moved = core.Binary("mul", index, int_const(digit.step), DType.S32)
+                point[digit.axis] = core.Binary("add", point[digit.axis], moved, DType.S32)
+            if self.inner is not None:
+                here = core.Binary("add", point[self.inner], core.VarRef(lane), DType.S32)
+                point[self.inner] = here
+            at = {axis: self.ctx.simple(value) for axis, value in point.items()}
+            body = leaf(_At(at, core.VarRef(lane)))
             if self.lanes > 1:
                 body = [self.ctx.loop(lane, self.lanes, "vectorize", body)]
             return [*lets, *body]
 
         return strided(self.ctx, self.count, one, unrolled=True)
 
-    def _in_turn(
-        self, number: Expr, names: list[str], sizes: list[int]
-    ) -> tuple[list[Stmt], list[Expr]]:
-        """What thread by thread is copied, by index.
-
-        Neighbours take neighbours along the last axis. Where these lie apart in the copy, only two
-        of them: 32 bytes of memory, and then the next row, which is beside the first in the copy.
-        """
-        if not self.turned or sizes[-1] % TURNED_RUN or len(sizes) < 2:
-            return self.ctx.unfused(number, names, sizes)
-        outer, run = sizes[-1] // TURNED_RUN, TURNED_RUN
-        lets, indices = self.ctx.unfused(
-            number, [names[-1], *names[:-1], names[-1]], [outer, *sizes[:-1], run]
-        )
-        first = core.Binary("mul", indices[0], int_const(run), DType.S32)
-        last = self.ctx.simple(core.Binary("add", first, indices[-1], DType.S32))
-        return lets, [*indices[1:-1], last]
+    def _ordered(self) -> tuple[_Digit, ...]:
+        """The inner axis last, and behind it, in a copy that lies across, a few steps along it."""
+        digits = [_Digit(v, self.box[v].extent) for v in self._axes if v != self.inner]
+        if self.inner is None:
+            return tuple(digits)
+        digits.append(_Digit(self.inner, self.box[self.inner].extent // self.lanes, self.lanes))
+        across = next((d for d in digits[:-1] if self._strides(self._copied(), d.axis) == 1), None)
+        width = next((n for n in PATCH if across and across.size % n == 0), 1)
+        if across is None or width == 1:
+            return tuple(digits)
+        digits.remove(across)
+        digits.insert(-1, _Digit(across.axis, across.size // width, width))
+        return (*digits, _Digit(across.axis, width))
 
     def _with(self, at: _At, use: Callable[[Expr], list[Stmt]]) -> list[Stmt]:
         assert self.plan.value is not None
@@ -150,33 +163,47 @@ class Fetch:
         return (self.ctx.simple(core.Binary("add", turn, lane, DType.S32)),)
 
     # ---------------------------------------------------------- alignment
+    def _copied(self) -> core.Load:
+        stage = self.plan.stage
+        return core.Load(stage.tensor, tuple(core.VarRef(v) for v in stage.lhs))
+
+    def _runs_along(self, axis: Var) -> bool:
+        """Whether elements of the box that differ by one along an axis are neighbours in what is
+        read."""
+        if self.box[axis].extent == 1 or self.plan.value is None:
+            return False
+        reads = loads(self.plan.value)
+        return bool(reads) and all(self._strides(load, axis) == 1 for load in reads)
+
     def _aligned(self) -> bool:
         """Whether lanes that begin at a multiple of their number lie side by side and aligned, in
         the tensor and, unless they are apart there, in the copy."""
         value = self.plan.value
-        axes = self._axes
         if not isinstance(value, core.Load):
             return False
-        if not axes or self.box[axes[-1]].extent % self.lanes:
+        if self.inner is None or self.box[self.inner].extent % self.lanes:
             return False
         if value.tensor.dtype is not self.plan.stage.tensor.dtype:
             return False
-        source, there = self._stride(value), self._stride(self._copied)
-        return source == 1 and there is not None
+        if self._strides(value, self.inner) != 1:
+            return False
+        beside = self._strides(self._copied(), self.inner) == 1
+        return self._starts_aligned(value) and (not beside or self._starts_aligned(self._copied()))
 
-    def _stride(self, load: core.Load) -> int | None:
-        """The distance of lanes; None where they are side by side, but not aligned."""
-        last = self._axes[-1]
+    def _address(self, load: core.Load) -> Expr:
         buffer, indices = self.ctx.address(load.tensor, load.indices)
-        form = linear(self.ctx.simple(flat_index(indices, buffer.shape)))
-        own = core.VarRef(last)
-        stride = form.terms.get(own, 0)
-        if stride != 1:
-            return stride
-        rest = substitute(
-            self.ctx.simple(flat_index(indices, buffer.shape)), {last: self.box[last].base}
-        )
-        return 1 if divisible(self.ctx.simple(rest), self.lanes) else None
+        return self.ctx.simple(flat_index(indices, buffer.shape))
+
+    def _strides(self, load: core.Load, axis: Var) -> int:
+        """The distance of neighbours along an axis; 0 where it is not constant, too."""
+        form = linear(self._address(load))
+        hidden = any(axis in free_vars(atom) for atom in form.terms if atom != core.VarRef(axis))
+        return 0 if hidden else form.terms.get(core.VarRef(axis), 0)
+
+    def _starts_aligned(self, load: core.Load) -> bool:
+        assert self.inner is not None
+        first = substitute(self._address(load), {self.inner: self.box[self.inner].base})
+        return divisible(self.ctx.simple(first), self.lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +239,8 @@ class Doubled:
         out: list[Stmt] = []
         with self.ctx.below(here, last):
             boxes = self.boxes(self.ctx.simple(following))
-            fetches = [Fetch.of(self.ctx, p, boxes[p.stage.name]) for p in self.plans]
+            with self.ctx.stored(self._storages(following)):
+                fetches = [Fetch.of(self.ctx, p, boxes[p.stage.name]) for p in self.plans]
             kept = [fetch.registers(out) for fetch in fetches]
             loads = [s for f, r in zip(fetches, kept, strict=True) for s in f.load(r)]
         more = core.Binary("lt", here, int_const(last), DType.BOOL)

@@ -42,8 +42,11 @@ def mirrored_pieces(reader: Stage, target: StagePlan, depth: int) -> tuple[Piece
         return None
     if isinstance(reader.expr, core.Reduce) or not any(p.kind == "thread" for p in inner):
         return None
-    if {p.axis for p in inner} != set(own_axes(target.stage)):
+    outside = set(own_axes(target.stage)) - {p.axis for p in inner}
+    if any(not any(p.axis == v and p.last for p in target.pieces[: depth + 1]) for v in outside):
         return None
+    once = [p for p in target.pieces[: depth + 1] if p.axis in outside and p.last]
+    inner = [replace(p, kind="serial") for p in once] + inner  # one value of these axes in a block
     kinds = {"thread": "thread", "vectorize": "unroll"}
     return tuple(replace(p, axis=axes[p.axis], kind=kinds.get(p.kind, p.kind)) for p in inner)
 

@@ -63,6 +63,7 @@ def settings(gpu: Gpu, log: str) -> dict[str, str]:
     return {
         "OCLGRIND_DATA_RACES": "1",
         "OCLGRIND_CHECK_API": "1",
+        "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",  # optimised code has intrinsics it lacks
         "OCLGRIND_MAX_ERRORS": str(_MOST),
         "OCLGRIND_MAX_WGSIZE": str(gpu.max_threads),
         "OCLGRIND_LOCAL_MEM_SIZE": str(gpu.shared_bytes),

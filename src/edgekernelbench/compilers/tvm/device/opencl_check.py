@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
     Raises:
         DeviceMissing: the device is not there.
     """
+    code = _with_group_sizes(code)
     (folder / SOURCE).write_text(code.source)
     if target.gpu is not None and (found := tuple(_over_limits(code, target.gpu))):
         return DeviceBuild(None, found)
@@ -40,10 +43,31 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
     return DeviceBuild(code, library=SOURCE, kernels=code.bills())
 
 
+_Size = tuple[int, int, int]
+
+
+def _groups(code: DeviceCode) -> list[tuple[str, _Size]]:
+    """Each kernel with each size of its groups."""
+    return sorted({(one.kernel, one.group_size) for p in code.plans.values() for one in calls(p)})
+
+
+def _with_group_sizes(code: DeviceCode) -> DeviceCode:
+    """Tells the driver's compiler how large groups are: otherwise it may use so many registers that
+    the device runs small ones only (256 on NVIDIA's)."""
+    sizes: dict[str, set[_Size]] = {}
+    for kernel, size in _groups(code):
+        sizes.setdefault(kernel, set()).add(size)
+    source = code.source
+    for kernel, (size, *others) in sizes.items():
+        if not others:
+            required = f"__attribute__((reqd_work_group_size({', '.join(map(str, size))})))"
+            source = re.sub(rf"__kernel (?=void {kernel}\()", f"__kernel {required} ", source)
+    return replace(code, source=source)
+
+
 def _over_limits(code: DeviceCode, gpu: Gpu) -> Iterator[Diagnostic]:
     """What the target's limits say, before any driver is asked."""
-    groups = {(call.kernel, call.group_size) for p in code.plans.values() for call in calls(p)}
-    for kernel, size in sorted(groups):
+    for kernel, size in _groups(code):
         if math.prod(size) > gpu.max_threads:
             limits = f"the device runs {gpu.max_threads}"
             message = f"groups of {shape(size)} work items in {kernel}; {limits}"
@@ -69,13 +93,12 @@ def check_on_device(code: DeviceCode, device: OpenClDevice, folder: Path) -> tup
         program = OpenClProgram(code.source, device.choice)
     except ProgramRefused as error:
         return (refused_by_compiler(str(error)),)
-    groups = {(call.kernel, call.group_size) for p in code.plans.values() for call in calls(p)}
-    found = [_group(kernel, size, program, device) for kernel, size in sorted(groups)]
+    found = [_group(kernel, size, program, device) for kernel, size in _groups(code)]
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 
 def _group(
-    kernel: str, size: tuple[int, int, int], program: Any, device: OpenClDevice
+    kernel: str, size: _Size, program: Any, device: OpenClDevice
 ) -> Diagnostic | None:
     most, local = program.limits(kernel)
     items = size[0] * size[1] * size[2]

@@ -41,6 +41,14 @@ class DeviceEmitter(FunctionEmitter):
         bound = tirx.IterVar(ir.Range(low, extent), var, tirx.IterVar.ThreadIndex, _TAGS[kind])
         return tirx.AttrStmt(bound, "thread_extent", extent, body)
 
+    def _loop(self, loop: nest.For, place: Place) -> None:
+        super()._loop(loop, place)
+        joined = self._backend == "opencl" and loop.kind not in _TAGS
+        if joined and any(isinstance(s, nest.Barrier) for s in nest.statements(loop.body)):
+            # PoCL (3.0) joins what follows to the end of the loop's last turn, and may drop what
+            # only some work items store there.
+            place.out.append(self._barrier())
+
     def _barrier(self) -> tirx.Stmt:
         """TVM's own barrier for OpenCL orders local memory only."""
         if self._backend == "opencl":
