@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.screen import SLOW, Seen, judged, mixture, summary, told
+from benchmarks.screen import SLOW, Kept, Seen, faults, judged, mixture, summary, table
 from edgekernelbench.analysis.report import report
 from edgekernelbench.evaluator.attempt import Check
-from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.model import Correctness, Evaluation, EvaluationStatus
 from edgekernelbench.ir.check import check_text
+from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.lowering.lower import lower
-from edgekernelbench.suite import load_suite
+from edgekernelbench.suite import Workload, load_suite
 from tests.agents.test_tuner import TARGET
 from tests.factories import correct, performance
 
-WORKLOAD = load_suite().workloads["softmax_last__02"]
+TASKS = tuple(load_suite().workloads[name] for name in ("softmax_last__02", "matmul_nt__01"))
+WORKLOAD = TASKS[0]
+DRAW = 77
+"""A seed that the screen does not use."""
 
 
 class Bench:
-    """Builds for real; takes a text without vectors for slow, another compute layer for wrong."""
+    """Builds for real; judges by a draw of its own; takes a text without vectors for slow."""
 
-    def check(self, _workload: Any, text: str) -> Check:
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def check(self, _workload: Workload, text: str) -> Check:
+        self.done.append("check")
+        return self._built(text)
+
+    def _built(self, text: str) -> Check:
         checked = check_text(text)
         found = checked.diagnostics
         if checked.program is not None and checked.kernel is not None:
@@ -34,14 +46,32 @@ class Bench:
     def reports(self, texts: Any, options: Any, _total: Any) -> Any:
         return [report(text, options) for text in texts], 0.0
 
-    def evaluate(self, workload: Any, text: str) -> Evaluation:
-        status = self.check(workload, text).status
-        if status is None and WORKLOAD.canonical().partition("{")[2].split("}")[0] not in text:
-            status = EvaluationStatus.CRASHED
+    def evaluate(self, workload: Workload, text: str) -> Evaluation:
+        self.done.append("evaluate")
+        status = self._built(text).status
+        if status is None and not self._right(workload.small(), text):
+            wrong = Correctness(
+                passed=False,
+                checked_samples=1,
+                checked_sets=1,
+                tolerance=workload.tolerance,
+                tolerance_version=1,
+            )
+            told = EvaluationStatus.WRONG_RESULT
+            return Evaluation(
+                status=told, workload="w", target="llvm", correctness=wrong, message="no"
+            )
         if status is not None:
             return Evaluation(status=status, workload="w", target="llvm", message="no")
         us = 10.0 if "vectorize" in text else 10.0 * SLOW
         return correct("w", {}, None).model_copy(update={"performance": performance(us)})
+
+    def _right(self, small: Workload, text: str) -> bool:
+        program = check_text(text, small.bindings).program
+        assert program is not None
+        inputs = small.inputs(DRAW)
+        outputs = interpret(program, inputs, "declared")
+        return small.compare(outputs, small.truth(inputs, cache=False)).passed
 
 
 def test_the_mixture_is_fixed_by_its_seed_and_has_all_kinds() -> None:
@@ -51,19 +81,43 @@ def test_the_mixture_is_fixed_by_its_seed_and_has_all_kinds() -> None:
     assert counts == {"good": 3, "slow": 3, "wrong": 3} and len(first) == 12
 
 
-def test_what_a_patch_is_the_device_decides() -> None:
+@pytest.mark.parametrize("workload", TASKS, ids=lambda task: task.id)
+def test_what_a_patch_is_the_device_decides_and_screening_leaves_it_alone(
+    workload: Workload,
+) -> None:
     bench: Any = Bench()
-    seen = judged(WORKLOAD, TARGET, bench, mixture(WORKLOAD, TARGET, 3, 0))
+    seen = judged(workload, TARGET, bench, mixture(workload, TARGET, 3, 0))
     assert {row.kind for row in seen if row.meant == "illegal"} == {"illegal"}
     assert all(row.stopped for row in seen if row.kind == "illegal")
-    assert all(row.stopped for row in seen if row.meant == "wrong")
+    assert all(row.stopped for row in seen if row.kind == "wrong")
+    assert sum(row.kind == "wrong" for row in seen) >= 2
     assert {row.kind for row in seen if row.meant == "good"} <= {"good", "slow"}
     assert min(row.us for row in seen if row.us is not None) == 10.0
+    # All are screened before the first is evaluated.
+    assert "evaluate" not in bench.done[: bench.done.index("evaluate")]
+    assert "check" not in bench.done[bench.done.index("evaluate") :]
 
 
-@pytest.mark.parametrize(("stopped", "through"), [(True, 0), (False, 1)])
-def test_what_goes_through_is_told(stopped: bool, through: int) -> None:
-    rows = [Seen("wrong", "wrong", stopped, ""), Seen("slow", "good", stopped, "", 3.0)]
-    result = told({"w": rows})
-    assert len(result["through"]) == through and len(result["good_ones_stopped"]) == 1 - through
+def test_it_goes_on_with_the_tasks_that_are_left(tmp_path: Path) -> None:
+    path, mixed = tmp_path / "new" / "screen.jsonl", {"seed": 0, "each": 1}
+    rows = [Seen("wrong", "wrong", True, "no"), Seen("slow", "good", False, "", 3.0)]
+    first = Kept(path, mixed)
+    first.add("a", rows)
+    first.add("b", rows[:1])
+    whole = path.read_text()
+    path.write_text(whole + whole[:20])  # ended while it wrote
+    again = Kept(path, mixed)
+    assert again.rows == {"a": rows, "b": rows[:1]} and path.read_text() == whole
+    with pytest.raises(SystemExit, match="another mixture"):
+        Kept(path, {"seed": 1, "each": 1})
+
+
+@pytest.mark.parametrize(("stopped", "through"), [(True, "stopped"), (False, "through")])
+def test_what_goes_through_is_told(stopped: bool, through: str) -> None:
+    rows = [Seen("wrong", "wrong", stopped, "", what="x"), Seen("slow", "good", stopped, "", 3.0)]
+    (found,) = faults({"w": rows})
+    assert found.startswith(through)
     assert summary(rows)["wrong"] == {"patches": 1, "stopped": int(stopped)}
+    share = "100.0%" if stopped else "0.0%"
+    lines = [line.split() for line in table({"w": rows}).splitlines()]
+    assert ["wrong", "1", str(int(stopped)), share] in lines
