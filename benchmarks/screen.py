@@ -171,6 +171,7 @@ def judged(workload: Workload, target: Target, bench: Bench, given: Sequence[Giv
         Budget(Spent()),
         check_kernel=functools.partial(bench.check, workload),
         report_kernels=bench.reports,
+        hold=bench.hold,
     )
     screen = Screen(Task(workload, target), device, load_peaks(target))
     base = kernel_of(workload.canonical())

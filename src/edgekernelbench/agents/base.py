@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -108,6 +108,10 @@ ReportKernels = Callable[[Sequence[str], ReportOptions, float | None], tuple[lis
 """Reports on kernel texts, and the seconds spent waiting for the device."""
 
 
+def _nobody_else() -> AbstractContextManager[float]:
+    return nullcontext(0.0)
+
+
 @dataclass(slots=True)
 class Device:
     """An agent's only way to the hardware: evaluates kernels of one task and counts each one.
@@ -115,7 +119,8 @@ class Device:
     The trajectory grows with every evaluation, so that it exists however an attempt ends.
     ``epoch``: the number of the attempt at its task, from 0 on. ``broken``: something of the
     harness raised, for which no agent can be blamed. ``best``: the fastest correct kernel of all
-    that were evaluated, and its time in microseconds.
+    that were evaluated, and its time in microseconds. ``hold``: keeps others from measuring, and
+    says for how many seconds one had to wait for that.
     """
 
     evaluate_kernel: Callable[[str], Evaluation]
@@ -124,6 +129,7 @@ class Device:
     check_kernel: Callable[[str], Check] | None = None
     report_kernels: ReportKernels | None = None
     profile_kernel: Callable[[str], StageProfile | NoProfile] | None = None
+    hold: Callable[[], AbstractContextManager[float]] = _nobody_else
     keep_text: Callable[[str], str] = text_key
     trajectory: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] = lambda _step: None
@@ -213,6 +219,16 @@ class Device:
             found, waited = self.report_kernels(kernels, options, total)
         self.budget.pardon_wait(waited)
         return found
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """While nobody measures: for what takes an agent's own process more than a moment of a
+        processor, which would make the kernels of other attempts look slow. The wait is not its."""
+        with ExitStack() as stack:
+            with self._ours():
+                waited = stack.enter_context(self.hold())
+            self.budget.pardon_wait(waited)
+            yield
 
     def profile(self, kernel: str) -> StageProfile | NoProfile | Refused:
         """Times a kernel's nests; charged as an evaluation, since it takes the device as long."""

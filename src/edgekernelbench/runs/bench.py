@@ -66,10 +66,19 @@ class Bench:
         self, kernels: Sequence[str], options: ReportOptions, total: float | None = None
     ) -> tuple[list[Reported], float]:
         """See `Reporter.reports`; and the seconds spent waiting."""
-        asked = time.perf_counter()
-        with self._lock, self.evaluator.device_lock():
-            waited = time.perf_counter() - asked
+        with self.hold() as waited:
             return Reporter(self.evaluator.builder).reports(kernels, options, total), waited
+
+    @contextmanager
+    def hold(self) -> Iterator[float]:
+        """Nothing is measured meanwhile, by no attempt and by no other process; yields the seconds
+        spent waiting for that."""
+        asked = time.perf_counter()
+        with self._lock:
+            if self._closed:
+                raise Stopped
+            with self.evaluator.device_lock():
+                yield time.perf_counter() - asked
 
     def profile(self, workload: Workload, kernel: str) -> StageProfile | NoProfile:
         """See `TaskSession.profile`; the wait for other attempts is part of the wait told."""

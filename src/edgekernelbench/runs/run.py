@@ -327,6 +327,7 @@ def _attempt(
         functools.partial(bench.check, workload),
         bench.reports,
         functools.partial(bench.profile, workload),
+        bench.hold,
         store.keep_text,
         on_step=on_step,
         epoch=epoch,

@@ -79,7 +79,8 @@ class Screen:
     Args:
         peaks: of the target, where measured.
         device: builds kernels, and reports on them, in limited processes; neither costs an
-            evaluation. What these do in time is done here, too, and nothing else.
+            evaluation. What these do in time is done here, too, and nothing else; like them, it
+            waits while another attempt measures.
         interpreting: whether compute layers are interpreted.
     """
 
@@ -203,7 +204,8 @@ class Screen:
         """What is wrong with the results of a compute layer at reduced sizes, beginning with
         `_WRONG`; why that is not known; or nothing."""
         if form not in self._right:
-            self._right[form] = _compared(self._task.workload, text)
+            with self._device.still():
+                self._right[form] = _compared(self._task.workload, text)
         return self._right[form]
 
 
