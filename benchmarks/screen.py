@@ -165,7 +165,8 @@ class Seen:
 
 
 def judged(workload: Workload, target: Target, bench: Bench, given: Sequence[Given]) -> list[Seen]:
-    """Screens and measures. The estimate of the fastest kernel is what others are held against."""
+    """Screens and measures. The estimate of the fastest kernel is what others are held against; the
+    fastest itself is held against whichever else promises most, which may be measured first."""
     device = Device(
         functools.partial(bench.evaluate, workload),
         Budget(Spent()),
@@ -178,23 +179,36 @@ def judged(workload: Workload, target: Target, bench: Bench, given: Sequence[Giv
     found = [screen.patch(base, one.proposal) for one in given]
     results = [_evaluated(one, base, device, target, given[k]) for k, one in enumerate(found)]
     times = {k: r.performance.median_us for k, r in enumerate(results) if r and r.performance}
-    fastest = min(times, key=lambda k: times[k], default=None)
-    best = None if fastest is None else found[fastest]
+    fastest, promising = _held_against(found, times)
     least = None if fastest is None else times[fastest]
     seen = []
     for number, (one, screened, result) in enumerate(zip(given, found, results, strict=True)):
-        why = _why_stopped(screened, best if number != fastest else None)
+        against = promising if number == fastest else fastest
+        why = _why_stopped(screened, None if against is None else found[against])
         us = times.get(number)
         what = " ".join(" ".join(patch.text for patch in one.proposal).split())
         seen.append(Seen(one.meant, _kind(result, us, least), bool(why), why, us, what))
     return seen
 
 
+def _held_against(
+    found: Sequence[Screened | Refused], times: Mapping[int, float]
+) -> tuple[int | None, int | None]:
+    """The fastest one, and that of all others with a time whose estimate is the least."""
+    fastest = min(times, key=lambda k: times[k], default=None)
+    estimates: dict[int, float] = {}
+    for number in times.keys() - {fastest}:
+        one = found[number]
+        if isinstance(one, Screened) and one.estimated_us is not None:
+            estimates[number] = one.estimated_us
+    return fastest, min(sorted(estimates), key=lambda k: estimates[k], default=None)
+
+
 def _why_stopped(screened: Screened | Refused, best: Screened | Refused | None) -> str:
     if isinstance(screened, Refused):
         return screened.told.partition("\n")[0]
     times = surely_slower(screened, best) if isinstance(best, Screened) else None
-    return "" if times is None else f"estimated at {times:.1f} times the fastest"
+    return "" if times is None else f"estimated at {times:.1f} times another"
 
 
 def _evaluated(
