@@ -65,6 +65,15 @@ def test_layers_that_no_longer_fit_a_new_compute_layer_go(screen: Screen) -> Non
     assert isinstance(found, Screened) and not found.kernel.schedules
 
 
+def test_a_wrong_compute_layer_is_told_and_not_that_the_others_no_longer_fit(
+    screen: Screen,
+) -> None:
+    placed = screened(screen, Patch("schedule", "schedule for cpu { place s in y.m }"))
+    wrong = SOFTMAX.replace("e[m, c] / s[m]", "e[m, c] / mx[m]")
+    found = screen.patch(placed.kernel, (Patch("compute", wrong),))
+    assert isinstance(found, Refused) and found.told.startswith("wrong results")
+
+
 def test_what_is_not_interpreted_says_so(screen: Screen) -> None:
     stage = "compute {\n  t[p: 30000, q: 30000] = x[p % M, q % C]"
     huge = SOFTMAX.replace("compute {", stage).replace("/ s[m]", "/ s[m] + 0 * t[0, 0]")

@@ -145,7 +145,7 @@ class Screen:
         """Applies patches one after the other and screens what comes of them.
 
         Where a new compute layer leaves a schedule or memory layer behind that speaks of stages
-        that are gone, those layers go, too.
+        that are gone, those layers go, too; what is then told is about the compute layer alone.
         """
         kernel = base
         for patch in patches:
@@ -156,9 +156,7 @@ class Screen:
         found = self.kernel(kernel, patches, trusted)
         compute = any(patch.layer == "compute" for patch in patches)
         if isinstance(found, Refused) and compute and (kernel.schedules or kernel.memories):
-            bare = replace(kernel, schedules=(), memories=())
-            alone = self.kernel(bare, patches, trusted)
-            return found if isinstance(alone, Refused) else alone
+            return self.kernel(replace(kernel, schedules=(), memories=()), patches, trusted)
         return found
 
     def variants(
