@@ -36,6 +36,7 @@ STEPS = (
         reason="odd",
         status=EvaluationStatus.CRASHED,
     ),
+    Step(action="stop", seconds=3.0, reason=f"{'all evaluations are used; ' * 5}2 refused"),
 )
 
 
@@ -52,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_table_of_steps(folder: Path) -> None:
     said = CliRunner().invoke(app, ["trajectory", str(folder), "--patches"])
     assert said.exit_code == 0, said.output
-    for part in ("route", "1234 tokens", "2.50x", "10 us", "crashed: odd", PATCH):
+    for part in ("route", "1234 tokens", "2.50x", "10 us", "crashed: odd", PATCH, "2 refused"):
         assert part in said.output, part
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from dataclasses import replace
@@ -12,8 +13,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.screen import KINDS
 from edgekernelbench.agents.leka import route as routes
 from edgekernelbench.agents.leka.course import Options
+from edgekernelbench.agents.registry import require_options
+from edgekernelbench.cli.agents import side
 from edgekernelbench.cli.main import app
 from tests.agents.leka.test_parts import seen
 
@@ -52,3 +56,24 @@ def test_the_rule_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found is not None and found.rule == "too_much_workspace" and "1073741824" in found.reason
     other = routes.route(plain)
     assert other is not None and other.rule == "least_tried"
+
+
+def test_the_ablations_command_names_every_switch_of_the_options() -> None:
+    (command,) = re.findall(r"^ekb compare-agents .*runs/ablations(?:.*\\\n)*.*$", PAGE, re.M)
+    words = shlex.split(command.replace("\\\n", " "))
+    sides = [side(after) for word, after in itertools.pairwise(words) if word == "--agent"]
+    assert sides[0].label == "leka"
+    for one in sides[1:]:
+        require_options(one.agent, dict(one.options))
+    switches = {name for one in sides for name, value in one.options if value == "off"}
+    usual = {name for name, value in Options().as_dict().items() if value is True}
+    assert switches == usual and len(sides) == 6
+
+
+def test_what_it_says_of_the_screen_adds_up() -> None:
+    """Tables of the page keep the form and the kinds that the script prints."""
+    rows = re.findall(r"^\| (illegal|wrong|slow|good)\b.*\| (\d+) \| (\d+) \|$", PAGE, re.M)
+    counts = {kind: (int(patches), int(stopped)) for kind, patches, stopped in rows}
+    assert list(counts) == list(KINDS)
+    assert all(counts[kind][0] == counts[kind][1] for kind in ("illegal", "wrong"))
+    assert all(stopped <= patches for patches, stopped in counts.values())

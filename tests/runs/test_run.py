@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from edgekernelbench.agents.base import Answer, Device, Task
 from edgekernelbench.agents.canonical import CanonicalAgent
 from edgekernelbench.cli.main import app
 from edgekernelbench.cli.run import why_no_verdict
@@ -18,7 +21,7 @@ from edgekernelbench.records.schema import Spent
 from edgekernelbench.runs.run import RunConfig, Silent, run
 from edgekernelbench.suite import Workload, load_suite
 from edgekernelbench.targets.host import host_target
-from tests.factories import correct, record
+from tests.factories import correct, performance, record
 
 FIRST, SECOND = (load_suite().workloads[name] for name in ("gelu_erf__02", "softmax_last__02"))
 
@@ -89,6 +92,48 @@ def test_one_task_without_a_canonical_program_is_no_kernel(
     assert first.status is EvaluationStatus.NO_KERNEL and first.kernel is None
     assert first.message == why_no_verdict(first) == f"{FIRST.id}: no canonical program: why"
     assert second.status is EvaluationStatus.CORRECT and why_no_verdict(second) == ""
+
+
+class Breaks:
+    """Measures some kernels, then fails."""
+
+    name = "breaks"
+    needs_canonical = False
+    options: Mapping[str, Any] = {}
+
+    def __init__(self, *times: float | None) -> None:
+        self._times = times
+
+    def attempt(self, task: Task, device: Device, seed: int) -> Answer:
+        for number, us in enumerate(self._times):
+            text = f"kernel {number}"
+            told = Evaluation(
+                status=EvaluationStatus.CRASHED, workload="w", target="llvm", message="no"
+            )
+            if us is not None:
+                found = correct(task.workload.id, {}, None)
+                told = found.model_copy(update={"performance": performance(us)})
+            device.evaluate_kernel = lambda _, told=told: told
+            device.evaluate(text)
+        raise KeyError("x")
+
+
+@pytest.mark.parametrize(
+    ("times", "kernel"),
+    [((3.0, 1.0, 2.0), "kernel 1"), ((None, 5.0), "kernel 1"), ((None,), None), ((), None)],
+)
+def test_of_an_agent_that_breaks_the_best_kernel_counts(
+    times: tuple[float | None, ...], kernel: str | None, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("edgekernelbench.runs.run.build_ahead", lambda *_: ())
+    monkeypatch.setattr("edgekernelbench.runs.run.as_task", lambda workload: Named(workload.id))
+    evaluator: Any = Evaluator()
+    agent: Any = Breaks(*times)
+    given = replace(config(FIRST), agent=agent, limits=Spent(evaluations=9))
+    (ended,) = run(given, tmp_path / "out", False, evaluator, Silent())
+    assert ended.kernel == kernel and "the agent failed" in ended.message
+    assert (ended.status is EvaluationStatus.CORRECT) == (kernel is not None)
 
 
 class Named:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from edgekernelbench.analysis.report import Reported, ReportOptions
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.stages import NoProfile, StageProfile
 from edgekernelbench.records.schema import Spent, Step
 from edgekernelbench.records.store import text_key
 from edgekernelbench.suite.model import Workload
@@ -102,24 +104,38 @@ class Budget:
         self._waited += seconds
 
 
+ReportKernels = Callable[[Sequence[str], ReportOptions, float | None], tuple[list[Reported], float]]
+"""Reports on kernel texts, and the seconds spent waiting for the device."""
+
+
+def _nobody_else() -> AbstractContextManager[float]:
+    return nullcontext(0.0)
+
+
 @dataclass(slots=True)
 class Device:
     """An agent's only way to the hardware: evaluates kernels of one task and counts each one.
 
     The trajectory grows with every evaluation, so that it exists however an attempt ends.
     ``epoch``: the number of the attempt at its task, from 0 on. ``broken``: something of the
-    harness raised, for which no agent can be blamed.
+    harness raised, for which no agent can be blamed. ``best``: the fastest correct kernel of all
+    that were evaluated, and its time in microseconds. ``hold``: keeps others from measuring, and
+    says for how many seconds one had to wait for that.
     """
 
     evaluate_kernel: Callable[[str], Evaluation]
     budget: Budget
     keep_kernel: Callable[[str, str], None] = lambda _hash, _text: None
     check_kernel: Callable[[str], Check] | None = None
+    report_kernels: ReportKernels | None = None
+    profile_kernel: Callable[[str], StageProfile | NoProfile] | None = None
+    hold: Callable[[], AbstractContextManager[float]] = _nobody_else
     keep_text: Callable[[str], str] = text_key
     trajectory: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] = lambda _step: None
     epoch: int = 0
     broken: bool = False
+    best: tuple[str, float] | None = None
 
     @property
     def led(self) -> bool:
@@ -158,6 +174,8 @@ class Device:
         if evaluation.kernel_hash is not None:
             self.keep_kernel(evaluation.kernel_hash, kernel)
         performance = evaluation.performance
+        if performance is not None and (self.best is None or performance.median_us < self.best[1]):
+            self.best = kernel, performance.median_us
         self.note(
             Step(
                 action="evaluate",
@@ -191,10 +209,60 @@ class Device:
         self.note(step)
         return check
 
+    def reports(
+        self, kernels: Sequence[str], options: ReportOptions, total: float | None = None
+    ) -> list[Reported]:
+        """What is known of kernels without compiling them; costs no evaluation. There are fewer
+        reports where ``total`` seconds are over before."""
+        assert self.report_kernels is not None, "this device does not report"
+        with self._ours():
+            found, waited = self.report_kernels(kernels, options, total)
+        self.budget.pardon_wait(waited)
+        return found
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """While nobody measures: for what takes an agent's own process more than a moment of a
+        processor, which would make the kernels of other attempts look slow. The wait is not its."""
+        with ExitStack() as stack:
+            with self._ours():
+                waited = stack.enter_context(self.hold())
+            self.budget.pardon_wait(waited)
+            yield
+
+    def profile(self, kernel: str) -> StageProfile | NoProfile | Refused:
+        """Times a kernel's nests; charged as an evaluation, since it takes the device as long."""
+        spent = self.budget.exhausted()
+        if spent is not None:
+            return Refused(f"{spent}; answer with the best kernel so far")
+        assert self.profile_kernel is not None, "this device does not profile"
+        self.budget.charge(evaluations=1)
+        with self._ours():
+            found = self.profile_kernel(kernel)
+        self.budget.pardon_wait(found.lock_wait_seconds)
+        self.note(
+            Step(
+                action="profile",
+                seconds=round(self.budget.seconds, 3),
+                reason=found.message if isinstance(found, NoProfile) else _shares(found),
+                median_us=None if isinstance(found, NoProfile) else found.whole_us,
+            )
+        )
+        return found
+
     def note(self, step: Step) -> None:
         """Adds a decision to the trajectory."""
         self.trajectory.append(step)
         self.on_step(step)
+
+
+def _shares(profile: StageProfile) -> str:
+    ordered = sorted(profile.parts, key=lambda part: -part.share)
+    shares = ", ".join(f"{part.label} {part.share:.0%}" for part in ordered[:_PARTS])
+    return f"{shares}; the instrumented build takes {profile.overhead:.2f} times as long"
+
+
+_PARTS = 6
 
 
 @dataclass(frozen=True, slots=True)

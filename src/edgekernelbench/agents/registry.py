@@ -83,8 +83,7 @@ def make_agent(
     Raises:
         UsageError: for an unknown name or option, a missing model, or one that is of no use.
     """
-    if options and name != "leka":
-        raise UsageError(f"the agent {name!r} takes no options", "leave --agent-option out")
+    require_options(name, options or {})
     if name in CODING_AGENTS:
         return _coding(name, model, command_line)
     if name in MODEL_AGENTS:
@@ -99,6 +98,21 @@ def make_agent(
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise UsageError(f"unknown agent {name!r}", f"{hint}agents: {', '.join(known)}")
+
+
+def require_options(name: str, options: Mapping[str, str]) -> None:
+    """What can be known of options before there is an agent, or a model.
+
+    Raises:
+        UsageError: the agent takes none, or one is unknown or its value none.
+    """
+    if not options:
+        return
+    if name != "leka":
+        raise UsageError(f"the agent {name!r} takes no options", "leave its options out")
+    from edgekernelbench.agents.leka.course import Options
+
+    Options.of(options)
 
 
 def _coding(name: str, model: Model | None, command_line: CommandLine | None) -> Agent:

@@ -10,7 +10,7 @@ Beside that stand the bytes that must come from memory. The larger of the two is
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
@@ -54,17 +54,32 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class PartShare:
+    """A nest, see `lowering.nest.Part`, and the time of its operations by buffer."""
+
+    label: str
+    stages: tuple[str, ...]
+    buffers: Mapping[str, Share]
+
+    @property
+    def whole(self) -> Share:
+        return total(self.buffers.values())
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """A guess at a call's time.
 
     Attributes:
         compute_us, memory_us: by operations, and by traffic from memory.
         stages: by buffer that is written, the slowest first.
+        parts: by nest, in the order in which they run.
     """
 
     compute_us: float
     memory_us: float
     stages: Mapping[str, Share]
+    parts: tuple[PartShare, ...] = ()
 
     @property
     def us(self) -> float:
@@ -72,9 +87,17 @@ class Estimate:
 
     def share(self, what: str) -> float:
         """Of the operations' time, the part that is ``serial``, ``scalar`` or ``apart``."""
-        total = sum(share.seconds for share in self.stages.values())
-        part = sum(float(getattr(share, what)) for share in self.stages.values())
-        return part / total if total else 0.0
+        whole = total(self.stages.values())
+        return float(getattr(whole, what)) / whole.seconds if whole.seconds else 0.0
+
+
+def total(shares: Iterable[Share]) -> Share:
+    """All of them together."""
+    sums = [0.0] * 4
+    for share in shares:
+        each = (share.seconds, share.serial, share.scalar, share.apart)
+        sums = [a + b for a, b in zip(sums, each, strict=True)]
+    return Share(*sums)
 
 
 def estimate(module: nest.Module, target: Target, peaks: Peaks | None = None) -> Estimate:
@@ -97,8 +120,8 @@ def estimate(module: nest.Module, target: Target, peaks: Peaks | None = None) ->
     outer = levels[-1].bytes if levels else touched
     bandwidth = _BANDWIDTH if peaks is None else peaks.bytes_per_s(int(touched))
     ordered = sorted(walker.shares.items(), key=lambda item: -item[1].seconds)
-    seconds = sum(share.seconds for share in walker.shares.values()) + walker.starting
-    return Estimate(1e6 * seconds, 1e6 * outer / bandwidth, dict(ordered))
+    seconds = total(walker.shares.values()).seconds + walker.starting
+    return Estimate(1e6 * seconds, 1e6 * outer / bandwidth, dict(ordered), tuple(walker.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +150,7 @@ class _Walker:
     rate: float
     shares: dict[str, Share] = field(default_factory=dict)
     starting: float = 0.0
+    parts: list[PartShare] = field(default_factory=list)
     variables: set[int] = field(default_factory=set)
     ranges: dict[core.Var, tuple[int, int]] = field(default_factory=dict)
     lets: dict[int, Affine | None] = field(default_factory=dict)
@@ -135,6 +159,8 @@ class _Walker:
 
     def walk(self, body: nest.Stmt, around: _Around) -> None:
         match body:
+            case nest.Part():
+                self._part(body, around)
             case nest.Seq():
                 for inner in body.body:
                     self.walk(inner, around)
@@ -164,6 +190,15 @@ class _Walker:
                 self._add(tensor.name, _LATENCY, 0.0, around)
             case _:
                 pass
+
+    def _part(self, part: nest.Part, around: _Around) -> None:
+        before, self.shares = self.shares, {}
+        for inner in part.body:
+            self.walk(inner, around)
+        self.parts.append(PartShare(part.label, part.stages, dict(self.shares)))
+        for name, share in self.shares.items():
+            before[name] = total((before.get(name, Share()), share))
+        self.shares = before
 
     def _loop(self, loop: nest.For, around: _Around) -> None:
         least, most = (max(0, bound) for bound in range_of(loop.extent, self.ranges))
@@ -267,10 +302,10 @@ class _Walker:
     def _add(self, name: str, cost: float, apart: float, around: _Around) -> None:
         unit = around.times / around.cores / self.rate
         seconds = cost * unit
-        before = self.shares.get(name, Share())
-        self.shares[name] = Share(
-            before.seconds + seconds,
-            before.serial + (0.0 if around.parallel else seconds),
-            before.scalar + (seconds if around.lane is None else 0.0),
-            before.apart + apart * unit,
+        more = Share(
+            seconds,
+            0.0 if around.parallel else seconds,
+            seconds if around.lane is None else 0.0,
+            apart * unit,
         )
+        self.shares[name] = total((self.shares.get(name, Share()), more))

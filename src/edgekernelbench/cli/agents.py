@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, TargetOption, err, out, print_json
-from edgekernelbench.cli.run import Display, run_alone, run_with_a_model
+from edgekernelbench.cli.run import Display, agent_options, run_alone, run_with_a_model
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import Record, Spent
 
@@ -28,7 +30,11 @@ def compare_agents(
     ],
     agent: Annotated[
         list[str] | None,
-        typer.Option("--agent", help=f"Repeatable; if left out {', '.join(USUAL)}."),
+        typer.Option(
+            "--agent",
+            metavar="NAME[:OPTION=VALUE,...]",
+            help=f"Repeatable; if left out {', '.join(USUAL)}.",
+        ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="For agents that ask one.")] = None,
     model_base_url: Annotated[
@@ -52,23 +58,25 @@ def compare_agents(
 ) -> None:
     """Run several agents under one budget and print one table.
 
+    An agent may come several times with other options, as in `--agent leka --agent leka:holes=off`.
+
     What there is of a run already is kept, so the command goes on where it stopped.
     """
     from edgekernelbench.runs.run import Order
     from edgekernelbench.scores.agents import agent_row
     from edgekernelbench.suite.find import find_subset, find_workload
 
-    agents = tuple(dict.fromkeys(agent or USUAL))
-    _refuse(agents, model)
+    sides = tuple(dict.fromkeys(map(side, agent or USUAL)))
+    _refuse(sides, model)
     if seconds is not None and not 0 < seconds < float("inf"):
         raise UsageError(f"--seconds {seconds}: not a time", "give a positive number of seconds")
     chosen = [find_workload(w) for w in workload] if workload else find_subset(subset)
     limits = Spent(evaluations=evals, seconds=seconds, tokens=tokens, cost=cost)
     rows: list[dict[str, Any]] = []
-    for name in agents:
-        folder = out_folder / name
+    for one in sides:
+        folder = out_folder / one.folder
         order = Order(
-            agent=name,
+            agent=one.agent,
             target=target,
             workloads=tuple(chosen),
             subset="named" if workload else subset,
@@ -77,9 +85,10 @@ def compare_agents(
             seed=seed,
             folder=folder,
             resume=(folder / "run.json").is_file(),
+            options=dict(one.options),
         )
-        err.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
-        rows.append(_row(order, model, model_base_url, agent_row))
+        err.print(f"[bold]{escape(one.label)}[/]", soft_wrap=True)
+        rows.append({**_row(order, model, model_base_url, agent_row), "agent": one.label})
     if json:
         print_json(rows)
     else:
@@ -89,11 +98,47 @@ def compare_agents(
         raise typer.Exit(1)
 
 
-def _refuse(agents: tuple[str, ...], model: str | None) -> None:
-    """What can be known before anything is spent."""
-    from edgekernelbench.agents.registry import AGENTS, CODING_AGENTS, MODEL_AGENTS, make_agent
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An agent with options of its own, in the order of their names."""
 
-    for name in agents:
+    agent: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def label(self) -> str:
+        told = ",".join(f"{name}={value}" for name, value in self.options)
+        return f"{self.agent}:{told}" if told else self.agent
+
+    @property
+    def folder(self) -> str:
+        return "-".join([self.agent, *(f"{name}-{value}" for name, value in self.options)])
+
+
+def side(given: str) -> Side:
+    """An agent as the command names it: ``NAME`` or ``NAME:OPTION=VALUE,...``.
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    name, colon, rest = given.partition(":")
+    options = agent_options(rest.split(","), f"--agent {given!r}") if colon else {}
+    return Side(name, tuple(sorted(options.items())))
+
+
+def _refuse(sides: Sequence[Side], model: str | None) -> None:
+    """What can be known before anything is spent."""
+    from edgekernelbench.agents.registry import (
+        AGENTS,
+        CODING_AGENTS,
+        MODEL_AGENTS,
+        make_agent,
+        require_options,
+    )
+
+    for one in sides:
+        name = one.agent
+        require_options(name, dict(one.options))
         if name in MODEL_AGENTS or name in CODING_AGENTS:
             if model is None:
                 raise UsageError(

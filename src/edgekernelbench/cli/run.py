@@ -142,15 +142,16 @@ def run(
         raise typer.Exit(1)
 
 
-def agent_options(given: Sequence[str]) -> dict[str, str]:
-    """``NAME=VALUE`` taken apart.
+def agent_options(given: Sequence[str], where: str = "") -> dict[str, str]:
+    """``NAME=VALUE`` taken apart. ``where``: what the user wrote, if not each as an option.
 
     Raises:
         UsageError: one is not of that form.
     """
     for one in given:
         if not one.partition("=")[0] or "=" not in one:
-            raise UsageError(f"--agent-option {one!r}: no option", "give NAME=VALUE")
+            place = where or f"--agent-option {one!r}"
+            raise UsageError(f"{place}: {one!r} is no option", "give NAME=VALUE")
     return {one.partition("=")[0]: one.partition("=")[2] for one in given}
 
 

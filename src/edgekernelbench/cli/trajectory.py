@@ -97,7 +97,7 @@ def _print(record: Record, folder: Path, patches: bool) -> None:
 
 
 def _row(step: Step) -> tuple[str, ...]:
-    told = step.reason[:_REASON]
+    told = step.reason if step.action == "stop" else step.reason[:_REASON]
     if step.status is not None and step.median_us is None and step.action == "evaluate":
         told = f"{step.status.value}: {told}"
     if step.tokens is not None:

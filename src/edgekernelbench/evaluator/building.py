@@ -10,6 +10,8 @@ import json
 import os
 import stat
 import tempfile
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -27,7 +29,7 @@ from edgekernelbench.evaluator.buildchild import (
     KernelJob,
     KernelReply,
 )
-from edgekernelbench.evaluator.folders import remove_folder
+from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
 from edgekernelbench.evaluator.forkserver import ForkServer
 from edgekernelbench.evaluator.machinery import Machinery
 from edgekernelbench.evaluator.regions import Sealed
@@ -115,6 +117,44 @@ class Builder:
             raise ChildLost("bad_reply", f"unusable artifact: {error}") from error
         misfit = "" if interface is None else fits(manifest, interface)
         return BuiltKernel(reply, manifest, misfit, launches.get("main", 0))
+
+    def stream(
+        self,
+        entry: str,
+        payload: dict[str, Any],
+        form: type[_Form],
+        count: int,
+        seconds: float,
+        total: float | None = None,
+    ) -> Iterator[_Form]:
+        """The replies of a job that is limited as a compilation is, but leaves nothing.
+
+        Args:
+            count: of replies.
+            seconds: of waiting for one.
+            total: for all of them.
+
+        Raises:
+            ChildLost: there is no usable reply within the time; those before it were yielded.
+        """
+        limits = Limits(
+            memory_bytes=self._settings.compile_memory_bytes,
+            cpu_seconds=int(2 * (seconds * count if total is None else total)) + 10,
+        )
+        folder = scratch_folder("job")
+        try:
+            worker = self._server.start(entry, payload, limits, folder)
+            try:
+                end = None if total is None else time.monotonic() + total
+                for _ in range(count):
+                    left = seconds if end is None else min(seconds, end - time.monotonic())
+                    yield form.model_validate(worker.reply(max(0.0, left), _REPLY_CAP))
+            except ValidationError as error:
+                raise ChildLost("bad_reply", "an answer out of form") from error
+            finally:
+                worker.close()
+        finally:
+            remove_folder(folder)
 
     def _lacks(self, interface: Interface | None) -> bool:
         """Whether the target lacks a dtype of the task: only then is no verdict due."""

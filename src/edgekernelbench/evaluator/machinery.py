@@ -75,7 +75,7 @@ def machinery(threads: int, device: Device | None = None) -> Machinery:
     } | HUGE_PAGES
     packs = pack_places()
     compile_env = {PACKS_VARIABLE: packs}
-    compile_side: tuple[str, ...] = (f"{here}:compile_side",)
+    compile_side: tuple[str, ...] = (f"{here}:compile_side", "edgekernelbench.analysis.report")
     servers: dict[ServerName, ServerSpec] = {
         "run": ServerSpec("run", (f"{here}:run_side",), run_env),
         "ort": ServerSpec("ort", (f"{here}:ort_side",), HUGE_PAGES),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from edgekernelbench.analysis.report import Reported, Reporter, ReportOptions
 from edgekernelbench.evaluator import Evaluator, TaskSession
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.stages import NoProfile, StageProfile
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.suite.model import Workload
 
@@ -59,6 +61,33 @@ class Bench:
             waited = time.perf_counter() - asked
             found = session.check(kernel)
         return replace(found, lock_wait_seconds=round(waited + found.lock_wait_seconds, 6))
+
+    def reports(
+        self, kernels: Sequence[str], options: ReportOptions, total: float | None = None
+    ) -> tuple[list[Reported], float]:
+        """See `Reporter.reports`; and the seconds spent waiting."""
+        with self.hold() as waited:
+            return Reporter(self.evaluator.builder).reports(kernels, options, total), waited
+
+    @contextmanager
+    def hold(self) -> Iterator[float]:
+        """Nothing is measured meanwhile, by no attempt and by no other process; yields the seconds
+        spent waiting for that."""
+        asked = time.perf_counter()
+        with self._lock:
+            if self._closed:
+                raise Stopped
+            with self.evaluator.device_lock():
+                yield time.perf_counter() - asked
+
+    def profile(self, workload: Workload, kernel: str) -> StageProfile | NoProfile:
+        """See `TaskSession.profile`; the wait for other attempts is part of the wait told."""
+        asked = time.perf_counter()
+        with self._session(workload) as session:
+            waited = time.perf_counter() - asked
+            result = session.profile(kernel)
+        waited += result.lock_wait_seconds
+        return result.model_copy(update={"lock_wait_seconds": round(waited, 6)})
 
     @contextmanager
     def _session(self, workload: Workload) -> Iterator[TaskSession]:

@@ -325,6 +325,9 @@ def _attempt(
         budget,
         store.keep_kernel,
         functools.partial(bench.check, workload),
+        bench.reports,
+        functools.partial(bench.profile, workload),
+        bench.hold,
         store.keep_text,
         on_step=on_step,
         epoch=epoch,
@@ -360,7 +363,7 @@ def _attempt(
 
 
 def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
-    """The agent's answer; an agent that breaks loses its attempt, not the run.
+    """The agent's answer; that of an agent that breaks is the best kernel it had measured.
 
     Whoever could end an attempt without a verdict would not be counted where he fails. So once a
     model has had the word, what breaks counts against it, unless it was the harness.
@@ -382,6 +385,8 @@ def _work(agent: Agent, task: Task, device: Device, seed: int) -> Answer:
         if refused is not None:  # a fault of the disk would count as the end of this attempt
             raise refused from error
         message = f"the agent failed: {traceback.format_exc(limit=-6)}"
+        if device.best is not None and not device.broken:
+            return Answer(device.best[0], message)
         counts = device.led and not device.broken
         status = EvaluationStatus.NO_KERNEL if counts else EvaluationStatus.INFRA_ERROR
         return Answer(None, message, status)

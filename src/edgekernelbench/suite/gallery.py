@@ -14,6 +14,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.ir.parse import parse
@@ -106,7 +107,12 @@ def _layers_of(text: str, names: frozenset[str]) -> str:
     return text
 
 
-def shown_for(workload: Workload, longest: int | None = None, section: str = "cpu") -> Example:
+def shown_for(
+    workload: Workload,
+    longest: int | None = None,
+    section: str = "cpu",
+    layer: Literal["schedule", "memory"] | None = None,
+) -> Example:
     """The example that an author of a kernel for ``workload`` learns most from.
 
     It is one of `examples_for` the task. The same family comes first, then one of `KIN`, then the
@@ -115,6 +121,7 @@ def shown_for(workload: Workload, longest: int | None = None, section: str = "cp
     Args:
         longest: characters that its kernel may have; if all have more, the shortest is taken.
         section: whose layers count (``cpu`` or ``gpu``).
+        layer: that its kernel must have for this section.
 
     Raises:
         UsageError: see `load_gallery`.
@@ -133,7 +140,11 @@ def shown_for(workload: Workload, longest: int | None = None, section: str = "cp
     def size(example: Example) -> int:
         return len(example.kernel_for(section))
 
-    others = examples_for(workload)
+    others = [
+        other
+        for other in examples_for(workload)
+        if layer is None or f"{layer} for " in other.kernel_for(section)
+    ]
     short = [other for other in others if longest is None or size(other) <= longest]
     return max(short, key=merit) if short else min(others, key=size)
 

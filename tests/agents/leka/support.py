@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from edgekernelbench.agents.base import Budget, Device, Task
 from edgekernelbench.agents.model import Message, Scripted
+from edgekernelbench.analysis.report import Reported, ReportOptions, report
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.stages import NoProfile, StageProfile
 from edgekernelbench.ir.check import check_text
 from edgekernelbench.records.schema import Spent
 from edgekernelbench.suite import load_suite
@@ -42,11 +44,27 @@ class Bench:
     time: Callable[[str], float | None] = pretended_us
     measured: list[str] = field(default_factory=list)
     checked: int = 0
+    profile: Callable[[str], StageProfile | NoProfile] = lambda _text: NoProfile(message="no")
+    profiled: list[str] = field(default_factory=list)
 
     def device(self) -> Device:
         return Device(
-            self._evaluate, Budget(Spent(evaluations=self.evaluations)), check_kernel=self._check
+            self._evaluate,
+            Budget(Spent(evaluations=self.evaluations)),
+            check_kernel=self._check,
+            report_kernels=self._reports,
+            profile_kernel=self._profile,
         )
+
+    def _reports(
+        self, kernels: Sequence[str], options: ReportOptions, total: float | None
+    ) -> tuple[list[Reported], float]:
+        in_time = kernels if total is None or total > 0 else ()
+        return [report(text, options) for text in in_time], 0.0
+
+    def _profile(self, text: str) -> StageProfile | NoProfile:
+        self.profiled.append(text)
+        return self.profile(text)
 
     def _evaluate(self, text: str) -> Evaluation:
         self.measured.append(text)
@@ -59,9 +77,11 @@ class Bench:
 
     def _check(self, text: str) -> Check:
         self.checked += 1
-        program = check_text(text).program
-        status = None if program is not None else EvaluationStatus.INVALID_IR
-        return Check("ab" * 32, status, "" if program else "invalid", ())
+        checked = check_text(text)
+        if checked.program is not None:
+            return Check("ab" * 32, None, "", ())
+        found = tuple(d.as_dict(text) for d in checked.diagnostics)
+        return Check("ab" * 32, EvaluationStatus.INVALID_IR, "invalid", found)
 
 
 def scripted(answers: Sequence[str]) -> Scripted:

@@ -10,9 +10,12 @@ import pytest
 from edgekernelbench.agents.leka.archive import Archive, Measured
 from edgekernelbench.agents.leka.fill import fill
 from edgekernelbench.agents.leka.layers import Patch, Refused
+from edgekernelbench.agents.leka.listing import shortened
 from edgekernelbench.agents.leka.observe import Observation, observe
 from edgekernelbench.agents.leka.route import RULES, Route, route
 from edgekernelbench.agents.leka.screen import Screen, Screened
+from edgekernelbench.agents.leka.shares import Shares
+from edgekernelbench.evaluator.stages import PartTime, StageProfile
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.surface import Kernel
 from tests.agents.leka.support import SOFTMAX, Bench, task
@@ -62,6 +65,15 @@ def test_layers_that_no_longer_fit_a_new_compute_layer_go(screen: Screen) -> Non
     assert isinstance(found, Screened) and not found.kernel.schedules
 
 
+def test_a_wrong_compute_layer_is_told_and_not_that_the_others_no_longer_fit(
+    screen: Screen,
+) -> None:
+    placed = screened(screen, Patch("schedule", "schedule for cpu { place s in y.m }"))
+    wrong = SOFTMAX.replace("e[m, c] / s[m]", "e[m, c] / mx[m]")
+    found = screen.patch(placed.kernel, (Patch("compute", wrong),))
+    assert isinstance(found, Refused) and found.told.startswith("wrong results")
+
+
 def test_what_is_not_interpreted_says_so(screen: Screen) -> None:
     stage = "compute {\n  t[p: 30000, q: 30000] = x[p % M, q % C]"
     huge = SOFTMAX.replace("compute {", stage).replace("/ s[m]", "/ s[m] + 0 * t[0, 0]")
@@ -85,7 +97,9 @@ def seen(**facts) -> Observation:
     screen = Screen(task(), Bench(0).device(), None)
     archive = Archive()
     branch = archive.begin(screened(screen))
-    plain = observe(task(), branch, None)
+    report = screen.explained(branch.head)
+    assert report is not None
+    plain = observe(task(), branch, report)
     about = {"correct": True, "us": 100.0, "scalar": 0.0, "serial": 0.0, "apart": 0.0, **facts}
     return replace(plain, **about)
 
@@ -121,6 +135,57 @@ def test_a_report_is_short() -> None:
     text = seen(us=123.4, speedups={"tvm": 1.5, "ort": 0.5}, rival="ort").text()
     assert "measured: 123.4 us" in text and "0.50 times as fast as ort, the one to beat" in text
     assert len(text) < 4000
+
+
+# ---------------------------------------------------------------- what was measured by nest
+def profiled(screen: Screen, **shares: float) -> Observation:
+    """The canonical program, its nests apart, under a profile."""
+    apart = "schedule for cpu { loops e (m, c)  loops y (parallel m, vectorize c) }"
+    one = screened(screen, Patch("schedule", apart))
+    assert one.estimate is not None
+    named = [(part.label, part.stages) for part in one.estimate.parts]
+    parts = tuple(
+        PartTime(label=label, stages=stages, median_us=9, share=shares.get(label, 0.0))
+        for label, stages in named
+    )
+    profile = StageProfile(
+        whole_us=9, timed_us=9, overhead=1, clock_us=0, call_us=0, rounds=9, parts=parts
+    )
+    archive = Archive()
+    report = screen.explained(one)
+    assert report is not None
+    return observe(task(), archive.begin(one), report, profile)
+
+
+def test_measured_shares_decide_and_not_estimated_ones(screen: Screen) -> None:
+    fast, slow = profiled(screen, y=0.97, e=0.03), profiled(screen, y=0.02, e=0.98)
+    assert fast.scalar is not None and slow.scalar is not None
+    assert fast.scalar < 0.1 and slow.scalar > 0.9 and slow.stages[0] == ("e", 0.98)
+    found, other = route(replace(slow, correct=True)), route(replace(fast, correct=True))
+    assert found is not None and found.rule == "scalar_time"
+    assert other is not None and other.rule != "scalar_time"
+    assert "measured time by nest: e 98%" in slow.text() and "estimated" not in slow.text()
+
+
+def test_a_profile_of_other_nests_does_not_count(screen: Screen) -> None:
+    one = screened(screen)
+    guess = one.estimate
+    assert guess is not None
+    other = profiled(screen, y=1.0).profile
+    assert other is not None
+    parts = other.parts[:-1]
+    assert Shares.of(guess, other.model_copy(update={"parts": parts})) == Shares.of(guess, None)
+
+
+def test_the_slowest_stays_in_a_listing_that_is_cut() -> None:
+    quick = [line for k in range(30) for line in (f"for i{k} in 9:", f"  a{k}[i{k}] = 1")]
+    slow = ["for t in 99:", "  for j in 9:", "    slow[j] = x[j]", "    other[j] = x[j]"]
+    nest = "\n".join([*quick, *slow, "last[0] = 2"])
+    cut = shortened(nest, {"slow": 0.9, "a7": 0.05}, 8)
+    assert "    slow[j] = x[j]" in cut and "  for j in 9:" in cut and "for t in 99:" in cut
+    assert "  a7[i7] = 1" in cut and "... 11 lines left out" in cut
+    assert sum("left out" not in line for line in cut) == 8
+    assert shortened(nest, {}, 99) == nest.splitlines()
 
 
 # ---------------------------------------------------------------- archive

@@ -13,11 +13,12 @@ from edgekernelbench.agents.base import Refused as Spent
 from edgekernelbench.agents.leka.archive import Archive, Branch, Measured
 from edgekernelbench.agents.leka.fill import fill
 from edgekernelbench.agents.leka.layers import Layer, Patch, Refused
-from edgekernelbench.agents.leka.observe import observe
+from edgekernelbench.agents.leka.observe import Observation, observe
 from edgekernelbench.agents.leka.propose import Proposal, Proposer, Situation
 from edgekernelbench.agents.leka.route import Route, route
-from edgekernelbench.agents.leka.screen import Screen, Screened
+from edgekernelbench.agents.leka.screen import Screen, Screened, surely_slower
 from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.stages import StageProfile
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.lowering.holes import find_holes
 from edgekernelbench.records.schema import Step
@@ -25,9 +26,6 @@ from edgekernelbench.targets.peaks import load_peaks
 
 _MOST = 1000
 """Rounds, alternatives and the like that an option may ask for."""
-
-_SLOWER = 4.0
-"""Times the estimate of the best candidate from which one is not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,8 @@ class Options:
         archive: other compute forms are kept and taken up again; off: only the best is.
         report: the model sees the static report.
         learn: what helped is told in later tasks of the run.
+        profile: the time of a new best kernel is measured by nest, where it has several; each
+            profile is an evaluation of the budget.
     """
 
     mode: Literal["score", "optimise"] = "score"
@@ -58,6 +58,7 @@ class Options:
     archive: bool = True
     report: bool = True
     learn: bool = False
+    profile: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Options:
@@ -123,10 +124,10 @@ class Course:
         self.options = options
         self.notes = [] if notes is None else notes
         self.counts = Counts()
-        self._peaks = load_peaks(self.task.target)
-        screening = self.options.screen
-        self._screen = Screen(self.task, self.device, self._peaks, screening)
+        peaks, screening = load_peaks(self.task.target), self.options.screen
+        self._screen = Screen(self.task, self.device, peaks, screening)
         self._archive = Archive()
+        self._profiles: dict[str, StageProfile | None] = {}  # by text
         self._rng = random.Random(seed)
         self._told: list[str] = []  # to the author, the newest last
         self._spent = ""
@@ -157,13 +158,15 @@ class Course:
     def _round(self) -> bool:
         """One revision; False when there is nothing more to revise."""
         branch = self._branch()
-        seen = None if branch is None else observe(self.task, branch, self._peaks)
+        seen = None if branch is None else self._observed(branch)
+        if branch is not None and seen is None:
+            return self._go_back("looking at this compute form takes too long")
         if seen is None:
             way: Route | None = Route("compute", "there is no kernel yet", "begin")
         else:
             way = route(seen, self.options.patience)
         if way is None:
-            return self._go_back()
+            return self._go_back("every layer of this compute form is dry")
         if not self.proposer.trusted:  # a move names its layer itself
             self._note("route", way.layer, f"{way.rule}: {way.reason}")
         head = None if branch is None else branch.head
@@ -196,12 +199,31 @@ class Course:
         self._archive.current = None
         return None
 
-    def _go_back(self) -> bool:
+    def _observed(self, branch: Branch) -> Observation | None:
+        """What is known of the head of a branch; None where that cannot be had in time."""
+        report = self._screen.explained(branch.head)
+        if report is None:
+            return None
+        return observe(self.task, branch, report, self._profile(branch))
+
+    def _profile(self, branch: Branch) -> StageProfile | None:
+        """The time of a head by nest, measured once where the options want it and its nests are
+        several. The last evaluation is not spent on it: nothing could come of what it says."""
+        head, left = branch.head, self.device.budget.evaluations_left
+        parts = () if head.estimate is None else head.estimate.parts
+        known = head.text in self._profiles
+        wanted = self.options.profile and not self.proposer.trusted and branch.best is not None
+        if wanted and not known and len(parts) > 1 and (left is None or left > 1):
+            found = self.device.profile(head.text)
+            self._profiles[head.text] = found if isinstance(found, StageProfile) else None
+        return self._profiles.get(head.text)
+
+    def _go_back(self, why: str) -> bool:
         """Gives the present branch up; False when there is no other."""
         current = self._archive.current
         assert current is not None
         current.dead = True
-        self._note("back", reason="every layer of this compute form is dry")
+        self._note("back", reason=why)
         return self.options.archive and self._enter_next() is not None
 
     def _enter(self, screened: Screened) -> Branch:
@@ -250,11 +272,11 @@ class Course:
         best = self._archive.best
         if best is None or not self.options.screen or self.proposer.trusted:
             return found
-        mine, least = found.estimated_us, best.screened.estimated_us
-        if mine is None or least is None or mine <= _SLOWER * least or find_holes(found.kernel):
+        times = surely_slower(found, best.screened)
+        if times is None:
             return found
         self.counts.slow += 1
-        said = f"estimated at {mine / least:.1f} times the time of the best one"
+        said = f"estimated at {times:.1f} times the time of the best one"
         self._told.append(f"not measured: {_first_line(proposal)}: {said}")
         self._note("screen", way.layer, said)
         return None

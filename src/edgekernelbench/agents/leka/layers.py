@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from edgekernelbench.analysis.report import told
 from edgekernelbench.ir import surface as s
-from edgekernelbench.ir.diagnostics import Diagnostic, render
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import print_kernel
 from edgekernelbench.targets.model import Target
@@ -133,14 +132,6 @@ def _parsed(text: str) -> s.Kernel | Refused:
     if result.kernel is None or any(d.severity == "error" for d in result.diagnostics):
         return Refused(told(result.diagnostics, text))
     return result.kernel
-
-
-def told(diagnostics: Iterable[Diagnostic], text: str, most: int = 6) -> str:
-    """Errors as an author reads them."""
-    errors = [d for d in diagnostics if d.severity == "error"]
-    shown = [render(d, text, "kernel") for d in errors[:most]]
-    more = [f"... and {len(errors) - most} more"] if len(errors) > most else []
-    return "\n\n".join([*shown, *more])
 
 
 def _undented(text: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from edgekernelbench.agents.base import Task
 from edgekernelbench.agents.leka.archive import Branch
 from edgekernelbench.agents.leka.layers import Layer
-from edgekernelbench.analysis.explain import Explanation, explain
-from edgekernelbench.ir.check import check_text
-from edgekernelbench.targets.peaks import Peaks
+from edgekernelbench.agents.leka.listing import shortened
+from edgekernelbench.agents.leka.shares import Shares
+from edgekernelbench.analysis.explain import Explanation
+from edgekernelbench.evaluator.stages import PartTime, StageProfile
 
 _NEST_LINES = 40
 _STAGES = 6
@@ -29,9 +31,13 @@ class Observation:
             GPUs.
         traffic: bytes from memory over distinct bytes touched.
         least_us: no less by the roofline; ``bound``: which roof that is.
-        stages: estimated shares of the time by buffer, the slowest first.
+        stages: shares of the time, the slowest first: of nests where there is a profile, else
+            estimated ones of buffers.
+        profile: the time by nest, measured; the shares above are of that time then, with each nest
+            divided as estimated.
         tried: rounds without a gain since the last one, by layer.
         explanation: the whole static report.
+        buffers: shares of the time by buffer that is written.
     """
 
     explanation: Explanation
@@ -49,24 +55,30 @@ class Observation:
     bound: str | None = None
     stages: tuple[tuple[str, float], ...] = ()
     tried: dict[Layer, int] = field(default_factory=dict)
+    profile: StageProfile | None = None
+    buffers: Mapping[str, float] = field(default_factory=dict)
 
     def text(self) -> str:
         """The report as a model reads it."""
-        return "\n".join([*_measured(self), *_static(self), *_nest(self.explanation.nest)])
+        nest = shortened(self.explanation.nest, self.buffers, _NEST_LINES)
+        return "\n".join([*_measured(self), *_static(self), "loop nest:", *nest])
 
 
-def observe(task: Task, branch: Branch, peaks: Peaks | None) -> Observation:
-    """Looks at the head of a branch."""
+def observe(
+    task: Task, branch: Branch, report: Explanation, profile: StageProfile | None = None
+) -> Observation:
+    """Looks at the head of a branch.
+
+    Args:
+        report, profile: of it.
+    """
     head, best = branch.head, branch.best
-    program = check_text(head.text).program
-    assert program is not None
-    report = explain(program, head.module, task.target, peaks)
     performance = None if best is None else best.evaluation.performance
     baselines = {} if best is None else best.evaluation.baselines
     bounds = [us for us in (report.least_compute_us, report.least_memory_us) if us is not None]
     outer = report.levels[-1].bytes if report.levels else report.footprint_bytes
-    guess, nominal = head.estimate, task.workload.flops
-    total = 0.0 if guess is None else sum(share.seconds for share in guess.stages.values())
+    nominal = task.workload.flops
+    shares = Shares.of(head.estimate, profile)
     return Observation(
         explanation=report,
         correct=performance is not None,
@@ -75,16 +87,16 @@ def observe(task: Task, branch: Branch, peaks: Peaks | None) -> Observation:
         rival=None if best is None else best.evaluation.best,
         overhead=performance is not None and performance.overhead_dominated,
         surplus=report.flops / nominal if nominal else None,
-        serial=None if guess is None else guess.share("serial"),
-        scalar=None if guess is None else guess.share("scalar"),
-        apart=None if guess is None else guess.share("apart"),
+        serial=shares.serial,
+        scalar=shares.scalar,
+        apart=shares.apart,
         traffic=outer / max(1.0, report.footprint_bytes),
         least_us=max(bounds) if bounds else None,
         bound=report.bound,
-        stages=tuple((n, s.seconds / total) for n, s in guess.stages.items())
-        if guess and total
-        else (),
+        stages=shares.stages,
         tried=dict(branch.tried),
+        profile=shares.profile,
+        buffers=shares.buffers,
     )
 
 
@@ -117,17 +129,23 @@ def _static(seen: Observation) -> list[str]:
     lines.append(
         f"distinct bytes: {report.footprint_bytes:.3g}; workspace {report.workspace_bytes}"
     )
+    how = "estimated" if seen.profile is None else "measured"
     if seen.scalar is not None and seen.serial is not None and seen.apart is not None:
         lines.append(
-            f"of the estimated time {seen.scalar:.0%} is outside of vector loops, "
+            f"of the {how} time {seen.scalar:.0%} is outside of vector loops, "
             f"{seen.serial:.0%} outside of parallel loops, {seen.apart:.0%} in lanes that lie apart"
         )
+    if seen.profile is not None:
+        return [*lines, _by_nest(seen.profile)]
     stages = ", ".join(f"{name} {share:.0%}" for name, share in seen.stages[:_STAGES])
     return [*lines, f"estimated time by stage: {stages}"] if stages else lines
 
 
-def _nest(nest: str) -> list[str]:
-    lines = nest.strip().splitlines()
-    shown = lines[:_NEST_LINES]
-    more = [f"... {len(lines) - _NEST_LINES} lines more"] if len(lines) > _NEST_LINES else []
-    return ["loop nest:", *shown, *more]
+def _by_nest(profile: StageProfile) -> str:
+    ordered = sorted(profile.parts, key=lambda part: -part.share)[:_STAGES]
+
+    def told(part: PartTime) -> str:
+        inside = [name for name in part.stages if name != part.label]
+        return f"{part.label} {part.share:.0%}" + (f" (with {', '.join(inside)})" if inside else "")
+
+    return f"measured time by nest: {', '.join(map(told, ordered))}"

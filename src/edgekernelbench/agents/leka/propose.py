@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from edgekernelbench.agents.base import Refused as Spent
 from edgekernelbench.agents.base import Task
@@ -16,13 +16,18 @@ from edgekernelbench.agents.leka.screen import Screened
 from edgekernelbench.agents.model import Message
 from edgekernelbench.agents.prompts import (
     BASELINES,
+    CHARS_PER_TOKEN,
+    MAX_TOKENS,
+    NAME_TOKENS,
     budget_text,
+    estimate_tokens,
     gpu_guide,
     guide,
     render,
     target_facts,
 )
 from edgekernelbench.agents.talk import Talk
+from edgekernelbench.suite.gallery import shown_for
 
 Proposal = tuple[Patch, ...]
 """Patches that belong together, one a layer; nearly always a single one."""
@@ -101,31 +106,43 @@ class ModelProposer:
 
     def _prompt(self, situation: Situation) -> tuple[Message, ...]:
         task, target = situation.task, situation.task.target
-        layer = situation.route.layer
-        pages = guide() + ("\n" + gpu_guide() if target.gpu is not None else "")
+        more = gpu_guide() if target.gpu is not None else ""
+        system = render("leka_system.md.j2", guide=guide() + ("\n" + more if more else ""))
+        values = self._values(situation)
+        without = system + render("leka.md.j2", **values, example_name="", example="")
+        left = MAX_TOKENS + estimate_tokens(more) - estimate_tokens(without) - NAME_TOKENS
+        longest = min(_EXAMPLE_CHARS, max(0, int(left * CHARS_PER_TOKEN)))
+        section = target.section_names[1]
+        example = shown_for(task.workload, longest, section, "memory")
+        kernel = example.kernel_for(section).strip()
+        body = render("leka.md.j2", **values, example_name=example.workload.id, example=kernel)
+        return (Message("system", system), Message("user", body))
+
+    def _values(self, situation: Situation) -> dict[str, Any]:
+        """What the template asks for, without the example."""
+        task, target = situation.task, situation.task.target
         seen, head = situation.seen, situation.head
         texts = (
             {} if head is None else {one: layer_text(head.kernel, one, target) for one in LAYERS}
         )
-        body = render(
-            "leka.md.j2",
-            statement=task.workload.statement(),
-            target=target_facts(target),
-            baselines=BASELINES[target.backend],
-            budget=budget_text(self._talk.device.budget),
-            layer=layer,
-            reason=situation.route.reason,
-            section=target.section_names[1],
-            layers=texts,
-            report=seen.text() if seen is not None and self._report else "",
-            told=list(situation.told)[-_TOLD:],
-            notes=list(situation.notes)[-_NOTES:],
-            alternatives=self._alternatives,
-            whole=self._whole,
-        )
-        return (Message("system", render("leka_system.md.j2", guide=pages)), Message("user", body))
+        return {
+            "statement": task.workload.statement(),
+            "target": target_facts(target),
+            "baselines": BASELINES[target.backend],
+            "budget": budget_text(self._talk.device.budget),
+            "layer": situation.route.layer,
+            "reason": situation.route.reason,
+            "section": target.section_names[1],
+            "layers": texts,
+            "report": seen.text() if seen is not None and self._report else "",
+            "told": list(situation.told)[-_TOLD:],
+            "notes": list(situation.notes)[-_NOTES:],
+            "alternatives": self._alternatives,
+            "whole": self._whole,
+        }
 
 
+_EXAMPLE_CHARS = 700
 _TOLD = 4
 _NOTES = 5
 

@@ -7,15 +7,16 @@ estimate. What fails comes back as a text for its author.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from edgekernelbench.agents.base import Device, Task
-from edgekernelbench.agents.leka.layers import Patch, Refused, layer_text, patched, told
-from edgekernelbench.analysis.estimate import Estimate, estimate
+from edgekernelbench.agents.leka.layers import Patch, Refused, layer_text, patched
+from edgekernelbench.analysis.estimate import Estimate
+from edgekernelbench.analysis.explain import Explanation
+from edgekernelbench.analysis.report import NoReport, ReportOptions, StaticReport
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.ir import core
 from edgekernelbench.ir import surface as s
@@ -24,8 +25,6 @@ from edgekernelbench.ir.interpret import interpret
 from edgekernelbench.ir.interpret.frame import InterpretError
 from edgekernelbench.ir.printer import print_kernel
 from edgekernelbench.lowering.holes import fill_first, fill_holes, find_holes
-from edgekernelbench.lowering.lower import lower
-from edgekernelbench.lowering.nest import Module
 from edgekernelbench.suite.correctness import Correctness
 from edgekernelbench.suite.model import Workload
 from edgekernelbench.targets.peaks import Peaks
@@ -52,7 +51,6 @@ class Screened:
     kernel: s.Kernel
     text: str
     form: str
-    module: Module
     patches: tuple[Patch, ...] = ()
     estimate: Estimate | None = None
     note: str = ""
@@ -62,12 +60,27 @@ class Screened:
         return None if self.estimate is None else self.estimate.us
 
 
+_SLOWER = 4.0
+"""Times the estimate of the best candidate from which one is not measured."""
+
+
+def surely_slower(found: Screened, best: Screened) -> float | None:
+    """How many times the best candidate's estimate that of another is, where it is so many that
+    measuring is not worth it. What has holes is never given up: its variants may differ."""
+    mine, least = found.estimated_us, best.estimated_us
+    if mine is None or least is None or mine <= _SLOWER * least or find_holes(found.kernel):
+        return None
+    return mine / least
+
+
 class Screen:
     """Screens patches for one task.
 
     Args:
         peaks: of the target, where measured.
-        device: builds kernels in a limited process, which costs no evaluation.
+        device: builds kernels, and reports on them, in limited processes; neither costs an
+            evaluation. What these do in time is done here, too, and nothing else; like them, it
+            waits while another attempt measures.
         interpreting: whether compute layers are interpreted.
     """
 
@@ -79,6 +92,7 @@ class Screen:
         self._peaks = peaks
         self._interpreting = interpreting
         self._right: dict[str, str] = {}
+        self._explained: dict[str, Explanation | None] = {}
 
     def kernel(
         self, kernel: s.Kernel, patches: tuple[Patch, ...] = (), trusted: bool = False
@@ -90,24 +104,40 @@ class Screen:
         """
         whole = fill_first(kernel)
         text = print_kernel(whole)
-        checked = check_text(text)
-        if checked.program is None or checked.kernel is None:
-            return Refused(told(checked.diagnostics, text))
         if not trusted:
             built = self._built(text)
             if built is not None:
                 return built
-        form = layer_text(checked.kernel, "compute", self._task.target)
-        note = self._wrong(form, text) if self._interpreting and not trusted else ""
+        form = layer_text(whole, "compute", self._task.target)
+        interpreted = self._interpreting and not trusted
+        small = self._task.workload.small().bindings if interpreted else None
+        (reported,) = self._device.reports([text], self._options(form, small))
+        if isinstance(reported, NoReport):
+            return Refused(reported.told)
+        note = self._wrong(form, text) if interpreted else ""
         if note.startswith(_WRONG):
             return Refused(note)
-        lowered = lower(checked.kernel, checked.program, self._task.target)
-        if lowered.module is None:
-            return Refused(told(lowered.diagnostics, text))
-        guess = None
-        if self._task.target.gpu is None:
-            guess = estimate(lowered.module, self._task.target, self._peaks)
-        return Screened(kernel, text, form, lowered.module, patches, guess, note)
+        return Screened(kernel, text, form, patches, reported.guess, note)
+
+    def _options(self, form: str, small: Mapping[str, int | float] | None) -> ReportOptions:
+        """What is asked of a candidate: the estimate, and whether its new compute layer can be
+        checked at reduced sizes in reasonable time."""
+        new = small is not None and form not in self._right
+        return ReportOptions(
+            target=self._task.target,
+            peaks=self._peaks,
+            whole=False,
+            also_at=dict(small) if small is not None and new else None,
+        )
+
+    def explained(self, screened: Screened) -> Explanation | None:
+        """The static report of a candidate; None where that takes too long."""
+        if screened.text not in self._explained:
+            options = ReportOptions(target=self._task.target, peaks=self._peaks)
+            (found,) = self._device.reports([screened.text], options)
+            known = found.explanation if isinstance(found, StaticReport) else None
+            self._explained[screened.text] = known
+        return self._explained[screened.text]
 
     def patch(
         self, base: s.Kernel, patches: tuple[Patch, ...], trusted: bool = False
@@ -115,7 +145,7 @@ class Screen:
         """Applies patches one after the other and screens what comes of them.
 
         Where a new compute layer leaves a schedule or memory layer behind that speaks of stages
-        that are gone, those layers go, too.
+        that are gone, those layers go, too; what is then told is about the compute layer alone.
         """
         kernel = base
         for patch in patches:
@@ -126,37 +156,39 @@ class Screen:
         found = self.kernel(kernel, patches, trusted)
         compute = any(patch.layer == "compute" for patch in patches)
         if isinstance(found, Refused) and compute and (kernel.schedules or kernel.memories):
-            bare = replace(kernel, schedules=(), memories=())
-            alone = self.kernel(bare, patches, trusted)
-            return found if isinstance(alone, Refused) else alone
+            return self.kernel(replace(kernel, schedules=(), memories=()), patches, trusted)
         return found
 
     def variants(
         self, screened: Screened, choose: Callable[[int], list[int]]
     ) -> dict[tuple[int, ...], Screened]:
         """The candidate with numbers in its holes, by which choice each hole has; what does not
-        lower is left out. Choices that make thousands of copies of a body take long to lower:
-        after a minute, or at the end of the attempt's time, the rest is not looked at.
+        lower is left out. Choices that make thousands of copies of a body take long to lower: after
+        a minute the rest is not looked at.
 
         Args:
             choose: of so many combinations, the numbers of those that are looked at.
         """
         sites = find_holes(screened.kernel)
-        found = {}
-        deadline = time.monotonic() + _VARIANTS_S
+        made: dict[tuple[int, ...], Screened] = {}
         for number in choose(math.prod(len(site.choices) for site in sites)):
-            if time.monotonic() > deadline or self._device.budget.all_spent():
-                break
             taken = []
             for site in reversed(sites):
                 number, at = divmod(number, len(site.choices))
                 taken.insert(0, at)
             values = [site.choices[at] for site, at in zip(sites, taken, strict=True)]
             kernel = fill_holes(screened.kernel, values)
-            made = self.kernel(kernel, screened.patches, trusted=True)
-            if not isinstance(made, Refused):
-                found[tuple(taken)] = made
-        return found
+            made[tuple(taken)] = replace(screened, kernel=kernel, text=print_kernel(kernel))
+        if self._device.budget.all_spent():
+            return {}
+        texts = [variant.text for variant in made.values()]
+        options = ReportOptions(target=self._task.target, peaks=self._peaks, whole=False)
+        reports = self._device.reports(texts, options, _VARIANTS_S)
+        return {
+            taken: replace(variant, estimate=found.guess)
+            for (taken, variant), found in zip(made.items(), reports, strict=False)
+            if isinstance(found, StaticReport)
+        }
 
     def _built(self, text: str) -> Refused | None:
         check: Check = self._device.check(text)
@@ -170,7 +202,8 @@ class Screen:
         """What is wrong with the results of a compute layer at reduced sizes, beginning with
         `_WRONG`; why that is not known; or nothing."""
         if form not in self._right:
-            self._right[form] = _compared(self._task.workload, text)
+            with self._device.still():
+                self._right[form] = _compared(self._task.workload, text)
         return self._right[form]
 
 

@@ -28,7 +28,8 @@ MAX_TOKENS = 7000
 """Of a first prompt, as estimated; longer statements get the shortest example. The page about GPUs
 comes on top."""
 
-_NAME_TOKENS = 30
+NAME_TOKENS = 30
+"""What the name of an example takes."""
 
 _TEMPLATES = ("system.md.j2", "task.md.j2", "feedback.md.j2")
 
@@ -61,7 +62,8 @@ def _page(name: str) -> str:
         if place.is_file():
             text = place.read_text(encoding="utf-8")
             recipes = r"^## \d+ Recipes\n.*?(?=^## |\Z)"
-            return re.sub(recipes, "", text, flags=re.DOTALL | re.MULTILINE)
+            text = re.sub(recipes, "", text, flags=re.DOTALL | re.MULTILINE)
+            return re.sub(r" \(recipe `\w+`\)", "", text)  # what is not there is not named
     raise UsageError(
         f"the IR guide is neither {places[0]} nor {places[1]}",
         "install edgekernelbench from a wheel, or work in a full clone",
@@ -98,7 +100,7 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
     }
     without = render("task.md.j2", **values, example_name="", example="")
     most = MAX_TOKENS + estimate_tokens(more)
-    left = most - estimate_tokens(system) - estimate_tokens(without) - _NAME_TOKENS
+    left = most - estimate_tokens(system) - estimate_tokens(without) - NAME_TOKENS
     section = target.section_names[1]
     example = shown_for(task.workload, int(left * CHARS_PER_TOKEN), section)
     kernel = example.kernel_for(section).strip()

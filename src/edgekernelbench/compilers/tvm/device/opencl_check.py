@@ -97,9 +97,7 @@ def check_on_device(code: DeviceCode, device: OpenClDevice, folder: Path) -> tup
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 
-def _group(
-    kernel: str, size: _Size, program: Any, device: OpenClDevice
-) -> Diagnostic | None:
+def _group(kernel: str, size: _Size, program: Any, device: OpenClDevice) -> Diagnostic | None:
     most, local = program.limits(kernel)
     items = size[0] * size[1] * size[2]
     if items > most or any(n > m for n, m in zip(size, device.work_items, strict=True)):
