@@ -170,10 +170,13 @@ class Builder:
         form: type[_Form],
         fds: tuple[int, ...] = (),
     ) -> _Form:
+        # Its driver compiles in this child, too: see `evaluator._device_limits`.
+        opened = self._target.opencl is not None and not self._target.opencl.is_host_cpu
         limits = Limits(
-            memory_bytes=self._settings.compile_memory_bytes,
+            memory_bytes=None if opened else self._settings.compile_memory_bytes,
             cpu_seconds=int(timeout * 2) + 10,
             processes=True,
+            lenient=opened,
             writes=True,
         )
         try:

@@ -37,6 +37,12 @@ class Gpu(BaseModel):
     registers: int | None = None
     registers_block: int | None = None
 
+    @property
+    def sure_threads(self) -> int:
+        """Threads of a block that any kernel may have. A driver of OpenCL runs fewer than its
+        device's limit of kernels with many registers (NVIDIA's: 256)."""
+        return min(256, self.max_threads) if self.arch is None else self.max_threads
+
 
 class RatedPeak(BaseModel):
     """The most that a device can do of one thing, as its profile says.

@@ -44,7 +44,7 @@ class DeviceBody(BodyEmitter):
         for one in loops:
             self.ctx.ranges[one.var] = (one.lo, one.hi - 1)
         if mode == "block":
-            threads = self._threads(loop.body, device_of(self.ctx).gpu.max_threads)
+            threads = self._threads(loop.body, device_of(self.ctx).gpu.sure_threads)
             return kernel(self.ctx, 1, threads, "block", lambda *_: self._counted_here(loop))
         if mode == "blocks":
             threads = self._threads(loops[-1].body, 256)

@@ -90,7 +90,7 @@ def _candidates(product: Product, gpu: Gpu) -> Iterator[_Sizes]:
                 n for n in (most, 4, 2, 1) if n <= most and not block[side[-1]] % n
             )
         sizes = _Sizes(block, thread, {})
-        if not gpu.warp <= sizes.threads <= gpu.max_threads:
+        if not gpu.warp <= sizes.threads <= gpu.sure_threads:
             continue
         sharing = _sharing(product, sizes, gpu)
         depth = _depth(product, sizes, sharing, min(COPIED_BYTES, gpu.shared_bytes // 2))
@@ -177,7 +177,7 @@ def _sharing(product: Product, sizes: _Sizes, gpu: Gpu) -> int:
     value = product.stage.tensor.dtype.bytes
     for number in (4, 2):
         threads = number * sizes.threads
-        if terms < MIN_SHARED_TERMS or terms % (4 * number) or threads > gpu.max_threads:
+        if terms < MIN_SHARED_TERMS or terms % (4 * number) or threads > gpu.sure_threads:
             continue
         # what they merge, and the results themselves, where another stage takes them from there
         merged = (threads + sizes.threads) * sizes.kept * value
