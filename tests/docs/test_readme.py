@@ -38,7 +38,7 @@ ELSEWHERE = {
 def _commands(page: Path) -> Iterator[list[str]]:
     """Words of each line of a shell block that calls `ekb`, redirections included."""
     for block in re.findall(r"^```sh\n(.*?)^```$", page.read_text("utf-8"), flags=re.S | re.M):
-        for line in block.splitlines():
+        for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words and Path(words[0]).name == "ekb":
                 yield words[1:]

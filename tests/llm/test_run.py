@@ -128,10 +128,15 @@ def test_an_interrupted_attempt_has_no_record(tmp_path: Path) -> None:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell that starts the tests in the background has them ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with serving(answer, fault) as server:
         threading.Thread(target=interrupt, daemon=True).start()
-        with pytest.raises(KeyboardInterrupt):
-            run_with_model(order(tmp_path), asking(server.url))
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                run_with_model(order(tmp_path), asking(server.url))
+        finally:
+            signal.signal(signal.SIGINT, before)
         time.sleep(0.5)
         kept = by_task(list(read_records(tmp_path / RECORDS).records))
         assert len(kept) >= 3

@@ -68,7 +68,6 @@ def _evaluate(order: Order, hosted: Hosted, model: Any, asking: Asking) -> None:
         model=model,
         log_dir=str(order.folder / "inspect"),
         display="none",
-        ctl_server=False,  # it takes SIGINT for itself, and may lose it
         log_level="error",
         max_samples=asking.samples or (1 if order.agent in CODING_AGENTS else SAMPLES),
         fail_on_error=False,
