@@ -28,8 +28,8 @@ _SYSTEM = (
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 _DRIVERS = ("/etc", "/opt", "/proc", "/sys", "/run/nvidia-persistenced", "/var/lib/nvidia")
-_DRIVER_DEVICES = ("/dev",)
-"""A driver opens what its maker pleased."""
+_DRIVER_DEVICES = ("/dev", "/proc/self/task")
+"""A driver opens what its maker pleased; CUDA's gives its threads names or does not start."""
 
 _LIBRARIES = ("LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "CUDA_HOME", "CUDA_PATH")
 
@@ -60,7 +60,7 @@ def _outermost(places: Iterable[str]) -> Iterator[str]:
 
 
 def writable(drivers: bool) -> tuple[str, ...]:
-    """Devices that any child may read and write."""
+    """Devices, and the like, that any child may read and write. To be opened by that child."""
     return _DRIVER_DEVICES if drivers else _DEVICES
 
 
