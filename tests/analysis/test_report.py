@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from edgekernelbench.analysis.report import (
 )
 from edgekernelbench.evaluator.evaluator import Evaluator
 from edgekernelbench.evaluator.settings import EvalSettings
+from edgekernelbench.evaluator.worker import ChildLost
 from edgekernelbench.suite import load_suite
 from edgekernelbench.targets.host import host_target
 
@@ -52,3 +54,29 @@ def test_what_takes_too_long_is_given_up(reporter: Reporter) -> None:
     assert len(reporter.reports([TEXT] * 2000, OPTIONS, total=0.5)) < 2000
     assert time.monotonic() - began < 30
     assert isinstance(reporter.reports([TEXT], OPTIONS)[0], StaticReport)
+
+
+class Losing:
+    """A builder whose server is lost ``times`` times, each time behind the first text's report."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.asked: list[list[str]] = []
+
+    def stream(self, _entry: str, job: dict[str, Any], form: Any, *_: Any) -> Iterator[Any]:
+        self.asked.append(list(job["texts"]))
+        for number, text in enumerate(job["texts"]):
+            if number == 1 and len(self.asked) <= self.times:
+                raise ChildLost("server", "it is gone")
+            yield form(refused=NoReport(told=text))
+
+
+def test_the_loss_of_the_server_is_no_fault_of_a_text() -> None:
+    builder: Any = Losing(1)
+    found = Reporter(builder).reports(["a", "b", "c"], OPTIONS)
+    assert found == [NoReport(told=text) for text in "abc"]
+    assert builder.asked == [["a", "b", "c"], ["b", "c"]]
+    hopeless: Any = Losing(9)
+    with pytest.raises(ChildLost):
+        Reporter(hopeless).reports(["a", "b", "c"], OPTIONS)
+    assert len(hopeless.asked) == 2

@@ -223,7 +223,8 @@ class Device:
     @contextmanager
     def still(self) -> Iterator[None]:
         """While nobody measures: for what takes an agent's own process more than a moment of a
-        processor, which would make the kernels of other attempts look slow. The wait is not its."""
+        processor, which would make the kernels of other attempts look slow. The wait is not its.
+        Nothing else of the device may be asked for inside."""
         with ExitStack() as stack:
             with self._ours():
                 waited = stack.enter_context(self.hold())

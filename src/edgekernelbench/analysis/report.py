@@ -130,16 +130,38 @@ class Reporter:
     def reports(
         self, texts: Sequence[str], options: ReportOptions, total: float | None = None
     ) -> list[Reported]:
-        """A report for each text; there are fewer where ``total`` seconds are over before."""
+        """A report for each text; there are fewer where ``total`` seconds are over before.
+
+        Raises:
+            ChildLost: its server was lost twice, which says nothing of the texts.
+        """
         found: list[Reported] = []
+        try:
+            self._add(found, texts, options, total)
+        except ChildLost as lost:
+            if not lost.with_server:
+                raise
+            self._add(found, texts[len(found) :], options, total)
+        return found
+
+    def _add(
+        self,
+        found: list[Reported],
+        texts: Sequence[str],
+        options: ReportOptions,
+        total: float | None,
+    ) -> None:
+        """Reports on texts, one after another; what was found stays when the server is lost."""
         job = _Job(options=options, texts=tuple(texts)).model_dump(mode="json")
         replies = self.builder.stream(_ENTRY, job, _Reply, len(texts), self.seconds, total)
         try:
-            found.extend(_reported(replies))
+            for one in _reported(replies):
+                found.append(one)
         except ChildLost as lost:
+            if lost.with_server:
+                raise
             if total is None or lost.kind != "timeout":
                 found.append(NoReport(told=self._why(lost)))
-        return found
 
     def _why(self, lost: ChildLost) -> str:
         if lost.kind == "timeout":
