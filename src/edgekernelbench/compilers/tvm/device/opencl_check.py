@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,10 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
     Raises:
         DeviceMissing: the device is not there.
     """
-    code = _with_group_sizes(code)
+    groups = _groups(code)
+    code = _with_group_sizes(code, groups)
     (folder / SOURCE).write_text(code.source)
-    if target.gpu is not None and (found := tuple(_over_limits(code, target.gpu))):
+    if target.gpu is not None and (found := tuple(_over_limits(code, groups, target.gpu))):
         return DeviceBuild(None, found)
     if target.opencl is not None:
         found = check_on_device(code, target.opencl, folder)
@@ -44,18 +45,19 @@ def finish(code: DeviceCode, target: Target, folder: Path) -> DeviceBuild:
 
 
 _Size = tuple[int, int, int]
+_Group = tuple[str, _Size]
 
 
-def _groups(code: DeviceCode) -> list[tuple[str, _Size]]:
+def _groups(code: DeviceCode) -> list[_Group]:
     """Each kernel with each size of its groups."""
     return sorted({(one.kernel, one.group_size) for p in code.plans.values() for one in calls(p)})
 
 
-def _with_group_sizes(code: DeviceCode) -> DeviceCode:
+def _with_group_sizes(code: DeviceCode, groups: Sequence[_Group]) -> DeviceCode:
     """Tells the driver's compiler how large groups are: otherwise it may use so many registers that
     the device runs small ones only (256 on NVIDIA's)."""
     sizes: dict[str, set[_Size]] = {}
-    for kernel, size in _groups(code):
+    for kernel, size in groups:
         sizes.setdefault(kernel, set()).add(size)
     source = code.source
     for kernel, (size, *others) in sizes.items():
@@ -65,9 +67,9 @@ def _with_group_sizes(code: DeviceCode) -> DeviceCode:
     return replace(code, source=source)
 
 
-def _over_limits(code: DeviceCode, gpu: Gpu) -> Iterator[Diagnostic]:
+def _over_limits(code: DeviceCode, groups: Sequence[_Group], gpu: Gpu) -> Iterator[Diagnostic]:
     """What the target's limits say, before any driver is asked."""
-    for kernel, size in _groups(code):
+    for kernel, size in groups:
         if math.prod(size) > gpu.max_threads:
             limits = f"the device runs {gpu.max_threads}"
             message = f"groups of {shape(size)} work items in {kernel}; {limits}"

@@ -43,10 +43,11 @@ class DeviceEmitter(FunctionEmitter):
 
     def _loop(self, loop: nest.For, place: Place) -> None:
         super()._loop(loop, place)
+        if self._backend != "opencl":
+            return
         inner = tuple(nest.statements(loop))
         of_host = any(isinstance(s, nest.For) and s.kind in _TAGS for s in inner)
-        waits = any(isinstance(s, nest.Barrier) for s in inner)
-        if self._backend == "opencl" and waits and not of_host:
+        if not of_host and any(isinstance(s, nest.Barrier) for s in inner):
             # PoCL (3.0) joins what follows to the end of the loop's last turn, and may drop what
             # only some work items store there.
             place.out.append(self._barrier())
