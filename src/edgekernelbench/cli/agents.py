@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, TargetOption, err, out, print_json
-from edgekernelbench.cli.run import Display, agent_options, run_alone, run_with_a_model
+from edgekernelbench.cli.display import Display
+from edgekernelbench.cli.run import agent_options, run_alone, run_with_a_model
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import Record, Spent
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
 
 from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, TargetOption, err, out, print_json
-from edgekernelbench.cli.tables import record_row, score_tables
+from edgekernelbench.cli.display import Display
+from edgekernelbench.cli.tables import score_tables
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
-from edgekernelbench.records.schema import Record, Spent, Step
-from edgekernelbench.suite import Workload
+from edgekernelbench.records.schema import Record, Spent
 
 if TYPE_CHECKING:
     from edgekernelbench.agents.model import Model
@@ -222,75 +219,3 @@ def run_with_a_model(order: Order, display: Display, **asking: Any) -> list[Reco
             "are marked unisolated"
         )
     return run_with_model(order, Asking(**asking), display)
-
-
-def why_no_verdict(record: Record) -> str:
-    """One line on an attempt that yielded nothing to judge; empty where there is a verdict.
-
-    Of an agent that broke it is the traceback's last line: the record holds the rest.
-    """
-    if record.evaluation is not None and record.status not in OUTSIDE_DENOMINATOR:
-        return ""
-    message = record.message if record.evaluation is None else record.evaluation.message
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
-
-
-class Display:
-    """A growing table of finished attempts above a line that says what runs now."""
-
-    def __init__(self) -> None:
-        self._live = Live(console=err, refresh_per_second=4, transient=True)
-        self._began = time.monotonic()
-        self.fresh = 0
-        self._line = ""
-        self._evaluations = 0
-        self._header_shown = False
-
-    def __enter__(self) -> Display:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def prepared(self, number: int, total: int) -> None:
-        """Of ``total`` tasks ``number`` have their baselines built."""
-        self._live.update(f"building baselines: {number} of {total} tasks")
-        if not err.is_terminal and number == total:
-            err.print(f"baselines of {total} tasks are built")
-        self._began = time.monotonic()
-
-    def attempt_begins(self, workload: Workload, number: int, total: int) -> None:
-        self._evaluations = 0
-        left = ""
-        if self.fresh:
-            each = (time.monotonic() - self._began) / self.fresh
-            left = f", about {each * (total - number + 1) / 60:.1f} min left"
-        self._line = f"[{number}/{total}{left}] {workload.id}"
-        if not err.is_terminal:
-            err.print(self._line, markup=False)
-        self._show("")
-
-    def step(self, step: Step) -> None:
-        self._evaluations += step.action == "evaluate"
-        time_text = "" if step.median_us is None else f", last {step.median_us:.1f} us"
-        self._show(f": {self._evaluations} evaluations{time_text}")
-
-    def attempt_ends(self, record: Record, resumed: bool) -> None:
-        self.fresh += not resumed
-        row = record_row(record)
-        table = Table.grid(padding=(0, 2))
-        for width in (38, 13, 9, 15, 7, 7):
-            table.add_column(width=width, no_wrap=True)
-        if not self._header_shown:
-            table.add_row("workload", "status", "time", "best", "tvm", "ort", style="bold")
-            self._header_shown = True
-        table.add_row(*map(escape, row))
-        err.print(table)
-        told = why_no_verdict(record)
-        if told:
-            err.print(f"  {told}", markup=False, soft_wrap=True)
-
-    def _show(self, rest: str) -> None:
-        self._live.update(escape(self._line + rest))

@@ -134,10 +134,13 @@ class Order:
 
 
 class Observer(Protocol):
-    """Who watches a run (a progress display); all calls come from the run's thread."""
+    """Who watches a run (a progress display); one call at a time, from the attempts' threads.
+
+    Of ``total`` attempts ``ended`` have their record when another one begins.
+    """
 
     def prepared(self, number: int, total: int) -> None: ...
-    def attempt_begins(self, workload: Workload, number: int, total: int) -> None: ...
+    def attempt_begins(self, workload: Workload, ended: int, total: int) -> None: ...
     def step(self, step: Step) -> None: ...
     def attempt_ends(self, record: Record, resumed: bool) -> None: ...
 
@@ -146,7 +149,7 @@ class Silent:
     """An observer that shows nothing."""
 
     def prepared(self, number: int, total: int) -> None: ...
-    def attempt_begins(self, workload: Workload, number: int, total: int) -> None: ...
+    def attempt_begins(self, workload: Workload, ended: int, total: int) -> None: ...
     def step(self, step: Step) -> None: ...
     def attempt_ends(self, record: Record, resumed: bool) -> None: ...
 
@@ -185,7 +188,7 @@ class Attempts:
         plan = list(_attempts(config))
         self._total = len(plan)
         self.todo = [(w, e) for w, e in plan if _id(config, w, e) not in store.done]
-        self._begun = self._total - len(self.todo)
+        self._ended = self._total - len(self.todo)
 
     @classmethod
     def open(
@@ -230,12 +233,12 @@ class Attempts:
         """
         with self._lock:
             _go_on(stopped)
-            self._begun += 1
-            self._observer.attempt_begins(workload, self._begun, self._total)
+            self._observer.attempt_begins(workload, self._ended, self._total)
         record = _attempt(self.config, self._store, self._bench, workload, epoch, self._step)
         with self._lock:
             _go_on(stopped)
             self._store.append(record)
+            self._ended += 1
             self._observer.attempt_ends(record, False)
         return record
 
