@@ -13,12 +13,21 @@ from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, TargetOption, e
 from edgekernelbench.cli.display import Display
 from edgekernelbench.cli.tables import score_tables
 from edgekernelbench.errors import UsageError
-from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
+from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
 from edgekernelbench.records.schema import Record, Spent
 
 if TYPE_CHECKING:
     from edgekernelbench.agents.model import Model
     from edgekernelbench.runs.run import Order
+
+
+RetryOption = Annotated[
+    bool,
+    typer.Option(
+        "--retry-provider-errors",
+        help="Also make again what ended as provider_error; the old records stay.",
+    ),
+]
 
 
 def run(
@@ -71,6 +80,7 @@ def run(
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    retry: RetryOption = False,
     export: Annotated[
         Path | None,
         typer.Option(
@@ -93,6 +103,8 @@ def run(
     if seconds is not None and not 0 < seconds < float("inf"):
         raise UsageError(f"--seconds {seconds}: not a time", "give a positive number of seconds")
     chosen = [find_workload(w) for w in workload] if workload else find_subset(subset)
+    if retry and not resume:
+        raise UsageError("only a run that is there has attempts to make again", "add --resume")
     if not chosen:
         raise UsageError(f"subset {subset!r} is empty", "`ekb suite stats` shows what there is")
     order = Order(
@@ -107,6 +119,7 @@ def run(
         resume=resume,
         sandbox=sandbox,
         options=agent_options(agent_option or ()),
+        retry=retry,
     )
     if export is not None:
         _export(order, model, export)
@@ -134,9 +147,18 @@ def run(
             out.print(table)
         again = f"scores again: ekb score {out_folder}"
         out.print(f"records: {out_folder}/records.jsonl   {again}", markup=False)
+    tell_unanswered(records, "--resume --retry-provider-errors")
     if all(record.status in OUTSIDE_DENOMINATOR for record in records):
         err.print("no attempt came to a verdict")
         raise typer.Exit(1)
+
+
+def tell_unanswered(records: Sequence[Record], way_out: str) -> None:
+    """How attempts without an answer can be made again, where there are some."""
+    failed = sum(record.status is EvaluationStatus.PROVIDER_ERROR for record in records)
+    if failed:
+        told = f"{failed} of {len(records)} attempts got no answer (provider_error)"
+        err.print(f"{told}: {way_out} makes them again", markup=False, soft_wrap=True)
 
 
 def agent_options(given: Sequence[str], where: str = "") -> dict[str, str]:
@@ -162,7 +184,7 @@ def run_alone(order: Order, model: Model | None, display: Display) -> list[Recor
 
     config = order.config(model)
     with Evaluator(config.target, settings=config.settings) as evaluator:
-        return run_core(config, order.folder, order.resume, evaluator, display)
+        return run_core(config, order.folder, order.resume, evaluator, display, order.retry)
 
 
 def _folder(given: Path | None, export: Path | None) -> Path:
