@@ -59,6 +59,12 @@ def test_what_is_refused_before_anything_is_spent(
     assert not (tmp_path / "runs").exists()
 
 
+def test_only_a_run_that_is_there_is_made_again(tmp_path: Path) -> None:
+    asked = ("run", "--out", str(tmp_path / "run"), "--retry-provider-errors")
+    said = CliRunner().invoke(app, asked)
+    assert isinstance(said.exception, UsageError) and "--resume" in said.exception.help
+
+
 def test_an_ablation_is_a_side_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong kernel costs the only evaluation unless the screen stops it."""
     monkeypatch.setenv("LOOPBACK_API_KEY", "none")

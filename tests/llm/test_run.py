@@ -116,6 +116,32 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert server.asked == asked
 
 
+def test_attempts_without_an_answer_are_made_again_on_wish(tmp_path: Path) -> None:
+    down = threading.Event()
+    down.set()
+
+    def fault(task: str, _number: int) -> str:
+        return "500" if task == NAMES[0] and down.is_set() else ""
+
+    path = tmp_path / RECORDS
+    with serving(answer, fault) as server:
+        config = asking(server.url, max_retries=0)
+        first = run_with_model(order(tmp_path), config)
+        down.clear()
+        assert by_task(run_with_model(order(tmp_path, resume=True), config)) == by_task(first)
+        before, asked = path.read_bytes(), dict(server.asked)
+        again = run_with_model(order(tmp_path, resume=True, retry=True), config)
+        done = run_with_model(order(tmp_path, resume=True, retry=True), config)
+    statuses = {**by_task(first), NAMES[0]: EvaluationStatus.CORRECT}
+    assert by_task(again) == by_task(done) == statuses
+    assert path.read_bytes().startswith(before)
+    assert server.asked == {**asked, NAMES[0]: asked[NAMES[0]] + 1}
+    loaded = read_records(path)
+    assert not loaded.problems
+    (old,) = loaded.replaced
+    assert (old.task.workload, old.status) == (NAMES[0], EvaluationStatus.PROVIDER_ERROR)
+
+
 def test_an_interrupted_attempt_has_no_record(tmp_path: Path) -> None:
     patient = threading.Event()
 

@@ -8,7 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.records.schema import Record, Step
@@ -73,6 +75,28 @@ def test_a_half_written_line_is_set_aside_and_the_attempt_counts_as_unfinished(
     assert [r.task.workload for r in loaded.records] == ["a__01", "b__01"]
     assert loaded.problems == ()
     assert (tmp_path / "records.partial").read_text() == half + "\n"
+
+
+def test_an_attempt_that_the_provider_failed_has_a_later_record_that_counts(
+    tmp_path: Path,
+) -> None:
+    failed = record("a__01", status=EvaluationStatus.PROVIDER_ERROR)
+    judged = record("a__01", correct("a__01", {}, None))
+    with RunStore.open(tmp_path, SETTINGS, resume=False) as store:
+        store.append(failed)
+        store.append(record("b__01"))
+    again = frozenset((EvaluationStatus.PROVIDER_ERROR,))
+    with RunStore.open(tmp_path, SETTINGS, resume=True) as store:
+        assert store.done == {failed.id, record("b__01").id}
+    with RunStore.open(tmp_path, SETTINGS, True, unfinished=again) as store:
+        assert store.done == {record("b__01").id}
+        store.append(judged)
+        store.append(record("a__01"))  # a verdict is never replaced
+    loaded = find_records(tmp_path)
+    assert loaded.records == (judged, record("b__01")) and loaded.replaced == (failed,)
+    assert len(loaded.problems) == 1 and "recorded twice" in loaded.problems[0]
+    said = CliRunner().invoke(app, ["score", str(tmp_path)])
+    assert said.exit_code == 0 and "1 records of provider errors are not counted" in said.stderr
 
 
 @pytest.mark.parametrize("name", ["records.jsonl", "records.partial", "run.json", ".lock"])

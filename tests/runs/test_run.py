@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from edgekernelbench.agents.base import Answer, Device, Task
 from edgekernelbench.agents.canonical import CanonicalAgent
+from edgekernelbench.cli.display import why_no_verdict
 from edgekernelbench.cli.main import app
-from edgekernelbench.cli.run import why_no_verdict
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import EvalSettings
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus

@@ -12,7 +12,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, TargetOption, err, out, print_json
-from edgekernelbench.cli.run import Display, agent_options, run_alone, run_with_a_model
+from edgekernelbench.cli.display import Display
+from edgekernelbench.cli.run import (
+    RetryOption,
+    agent_options,
+    run_alone,
+    run_with_a_model,
+    tell_unanswered,
+)
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import Record, Spent
 
@@ -54,6 +61,7 @@ def compare_agents(
     cost: Annotated[float | None, typer.Option(min=0, help="Dollars an attempt may use.")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agents' own choices.")] = 0,
+    retry: RetryOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run several agents under one budget and print one table.
@@ -86,6 +94,7 @@ def compare_agents(
             folder=folder,
             resume=(folder / "run.json").is_file(),
             options=dict(one.options),
+            retry=retry,
         )
         err.print(f"[bold]{escape(one.label)}[/]", soft_wrap=True)
         rows.append({**_row(order, model, model_base_url, agent_row), "agent": one.label})
@@ -164,6 +173,7 @@ def _row(order: Order, model: str | None, base_url: str | None, row: Any) -> dic
     except UsageError as error:
         err.print(f"{order.agent}: {error}", markup=False, soft_wrap=True)
         return {"agent": order.agent, "reason": str(error)}
+    tell_unanswered(records, "--retry-provider-errors")
     return row(order.agent, records)
 
 

@@ -19,7 +19,7 @@ from edgekernelbench.cli.common import (
     quantity,
     read_kernel,
 )
-from edgekernelbench.cli.run import Display
+from edgekernelbench.cli.display import Display
 from edgekernelbench.cli.tables import plain_table, portability_table
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus

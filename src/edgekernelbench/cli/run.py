@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
 
 from edgekernelbench.cli.common import SUBSETS_HELP, JsonOption, TargetOption, err, out, print_json
-from edgekernelbench.cli.tables import record_row, score_tables
+from edgekernelbench.cli.display import Display
+from edgekernelbench.cli.tables import score_tables
 from edgekernelbench.errors import UsageError
-from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
-from edgekernelbench.records.schema import Record, Spent, Step
-from edgekernelbench.suite import Workload
+from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
+from edgekernelbench.records.schema import Record, Spent
 
 if TYPE_CHECKING:
     from edgekernelbench.agents.model import Model
     from edgekernelbench.runs.run import Order
+
+
+RetryOption = Annotated[
+    bool,
+    typer.Option(
+        "--retry-provider-errors",
+        help="Also make again what ended as provider_error; the old records stay.",
+    ),
+]
 
 
 def run(
@@ -74,6 +80,7 @@ def run(
     epochs: Annotated[int, typer.Option(min=1, help="Attempts a task.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the agent's own choices.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    retry: RetryOption = False,
     export: Annotated[
         Path | None,
         typer.Option(
@@ -96,6 +103,8 @@ def run(
     if seconds is not None and not 0 < seconds < float("inf"):
         raise UsageError(f"--seconds {seconds}: not a time", "give a positive number of seconds")
     chosen = [find_workload(w) for w in workload] if workload else find_subset(subset)
+    if retry and not resume:
+        raise UsageError("only a run that is there has attempts to make again", "add --resume")
     if not chosen:
         raise UsageError(f"subset {subset!r} is empty", "`ekb suite stats` shows what there is")
     order = Order(
@@ -110,6 +119,7 @@ def run(
         resume=resume,
         sandbox=sandbox,
         options=agent_options(agent_option or ()),
+        retry=retry,
     )
     if export is not None:
         _export(order, model, export)
@@ -137,9 +147,18 @@ def run(
             out.print(table)
         again = f"scores again: ekb score {out_folder}"
         out.print(f"records: {out_folder}/records.jsonl   {again}", markup=False)
+    tell_unanswered(records, "--resume --retry-provider-errors")
     if all(record.status in OUTSIDE_DENOMINATOR for record in records):
         err.print("no attempt came to a verdict")
         raise typer.Exit(1)
+
+
+def tell_unanswered(records: Sequence[Record], way_out: str) -> None:
+    """How attempts without an answer can be made again, where there are some."""
+    failed = sum(record.status is EvaluationStatus.PROVIDER_ERROR for record in records)
+    if failed:
+        told = f"{failed} of {len(records)} attempts got no answer (provider_error)"
+        err.print(f"{told}: {way_out} makes them again", markup=False, soft_wrap=True)
 
 
 def agent_options(given: Sequence[str], where: str = "") -> dict[str, str]:
@@ -165,7 +184,7 @@ def run_alone(order: Order, model: Model | None, display: Display) -> list[Recor
 
     config = order.config(model)
     with Evaluator(config.target, settings=config.settings) as evaluator:
-        return run_core(config, order.folder, order.resume, evaluator, display)
+        return run_core(config, order.folder, order.resume, evaluator, display, order.retry)
 
 
 def _folder(given: Path | None, export: Path | None) -> Path:
@@ -222,75 +241,3 @@ def run_with_a_model(order: Order, display: Display, **asking: Any) -> list[Reco
             "are marked unisolated"
         )
     return run_with_model(order, Asking(**asking), display)
-
-
-def why_no_verdict(record: Record) -> str:
-    """One line on an attempt that yielded nothing to judge; empty where there is a verdict.
-
-    Of an agent that broke it is the traceback's last line: the record holds the rest.
-    """
-    if record.evaluation is not None and record.status not in OUTSIDE_DENOMINATOR:
-        return ""
-    message = record.message if record.evaluation is None else record.evaluation.message
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
-
-
-class Display:
-    """A growing table of finished attempts above a line that says what runs now."""
-
-    def __init__(self) -> None:
-        self._live = Live(console=err, refresh_per_second=4, transient=True)
-        self._began = time.monotonic()
-        self.fresh = 0
-        self._line = ""
-        self._evaluations = 0
-        self._header_shown = False
-
-    def __enter__(self) -> Display:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def prepared(self, number: int, total: int) -> None:
-        """Of ``total`` tasks ``number`` have their baselines built."""
-        self._live.update(f"building baselines: {number} of {total} tasks")
-        if not err.is_terminal and number == total:
-            err.print(f"baselines of {total} tasks are built")
-        self._began = time.monotonic()
-
-    def attempt_begins(self, workload: Workload, number: int, total: int) -> None:
-        self._evaluations = 0
-        left = ""
-        if self.fresh:
-            each = (time.monotonic() - self._began) / self.fresh
-            left = f", about {each * (total - number + 1) / 60:.1f} min left"
-        self._line = f"[{number}/{total}{left}] {workload.id}"
-        if not err.is_terminal:
-            err.print(self._line, markup=False)
-        self._show("")
-
-    def step(self, step: Step) -> None:
-        self._evaluations += step.action == "evaluate"
-        time_text = "" if step.median_us is None else f", last {step.median_us:.1f} us"
-        self._show(f": {self._evaluations} evaluations{time_text}")
-
-    def attempt_ends(self, record: Record, resumed: bool) -> None:
-        self.fresh += not resumed
-        row = record_row(record)
-        table = Table.grid(padding=(0, 2))
-        for width in (38, 13, 9, 15, 7, 7):
-            table.add_column(width=width, no_wrap=True)
-        if not self._header_shown:
-            table.add_row("workload", "status", "time", "best", "tvm", "ort", style="bold")
-            self._header_shown = True
-        table.add_row(*map(escape, row))
-        err.print(table)
-        told = why_no_verdict(record)
-        if told:
-            err.print(f"  {told}", markup=False, soft_wrap=True)
-
-    def _show(self, rest: str) -> None:
-        self._live.update(escape(self._line + rest))

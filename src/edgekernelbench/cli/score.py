@@ -34,6 +34,13 @@ def score(
     loaded = find_records(folder)
     for problem in loaded.problems:
         err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
+    if loaded.replaced:
+        tokens = sum(record.spent.tokens or 0 for record in loaded.replaced)
+        err.print(
+            f"{len(loaded.replaced)} records of provider errors are not counted: those attempts "
+            f"were made again; {tokens:,} tokens of theirs are not in the sums",
+            soft_wrap=True,
+        )
     result: dict[str, Any] = compute(loaded.records, sorted(set(k or [1])), cap)
     if json:
         print_json(result)

@@ -29,7 +29,7 @@ from edgekernelbench.llm.coding import ready_line, sandbox_spec
 from edgekernelbench.llm.provider import InspectModel
 from edgekernelbench.records.schema import Record, Spent, record_id
 from edgekernelbench.records.store import RECORDS, read_records
-from edgekernelbench.runs.run import Attempts, Observer, Order, Sandbox, Silent
+from edgekernelbench.runs.run import UNANSWERED, Attempts, Observer, Order, Sandbox, Silent
 from edgekernelbench.scores.attempts import is_fast
 from edgekernelbench.suite.find import find_subset, find_workload
 from edgekernelbench.suite.model import Workload
@@ -51,7 +51,12 @@ class Hosted:
             self._evaluator = Evaluator(config.target, settings=config.settings)
             order = self._order
             self._attempts = Attempts.open(
-                config, order.folder, order.resume, self._evaluator, self._observer
+                config,
+                order.folder,
+                order.resume,
+                self._evaluator,
+                self._observer,
+                order.retry,
             )
             atexit.register(self.close)
         return self._attempts
@@ -95,7 +100,8 @@ def _done(order: Order) -> set[str]:
     path = order.folder / RECORDS
     if not order.resume or not path.exists():
         return set()
-    return {record.id for record in read_records(path).records}
+    again = UNANSWERED if order.retry else frozenset()
+    return {r.id for r in read_records(path).records if r.status not in again}
 
 
 @solver
@@ -175,6 +181,7 @@ def _by_name(agent: str, evals: int | None, given: dict[str, Any]) -> Task:
         seed=given["seed"],
         folder=folder,
         resume=given["resume"],
+        retry=given["retry_provider_errors"],
         sandbox=given.get("sandbox", "docker"),
         options={name: str(value) for name, value in (given.get("options") or {}).items()},
     )
@@ -193,9 +200,11 @@ def direct(
     seed: int = 0,
     out: str | None = None,
     resume: bool = False,
+    retry_provider_errors: bool = False,
 ) -> Task:
     """One prompt, one kernel. ``epochs`` are attempts a workload; ``out`` is the run's folder
-    (``runs/direct-TIME`` if left out), ``resume`` goes on with the run in it."""
+    (``runs/direct-TIME`` if left out), ``resume`` goes on with the run in it,
+    ``retry_provider_errors`` also where the provider had failed."""
     return _by_name("direct", None, locals())
 
 
@@ -211,6 +220,7 @@ def repair(
     seed: int = 0,
     out: str | None = None,
     resume: bool = False,
+    retry_provider_errors: bool = False,
 ) -> Task:
     """Diagnostics and measured results go back to the model, for up to ``evals`` evaluations an
     attempt. See `direct` for the rest."""
@@ -229,6 +239,7 @@ def leka(
     seed: int = 0,
     out: str | None = None,
     resume: bool = False,
+    retry_provider_errors: bool = False,
     options: dict[str, str] | None = None,
 ) -> Task:
     """One layer of a kernel is revised at a time; ``options`` as in docs/leka.md. See `repair` for
@@ -249,6 +260,7 @@ def coding_agent(
     seed: int = 0,
     out: str | None = None,
     resume: bool = False,
+    retry_provider_errors: bool = False,
     sandbox: Sandbox = "docker",
 ) -> Task:
     """A coding agent's command line in a sandbox, with the tools ``check`` and ``evaluate``. See

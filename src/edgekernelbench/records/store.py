@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 from pydantic_core import PydanticSerializationError
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.records.schema import RECORD_VERSION, Record
 
 RECORDS = "records.jsonl"
@@ -42,11 +43,14 @@ class Loaded:
 
     Attributes:
         folders: of the run that each record is from.
+        replaced: records of attempts that were made again because the provider had failed; the
+            later one counts.
     """
 
     records: tuple[Record, ...]
     problems: tuple[str, ...]
     folders: tuple[Path, ...]
+    replaced: tuple[Record, ...] = ()
 
 
 def read_records(path: Path) -> Loaded:
@@ -56,6 +60,7 @@ def read_records(path: Path) -> Loaded:
         UsageError: if a record has a newer version than this package knows.
     """
     records: dict[str, Record] = {}
+    replaced: list[Record] = []
     problems: list[str] = []
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         if not line.strip():
@@ -74,11 +79,15 @@ def read_records(path: Path) -> Loaded:
         except (ValueError, RecursionError) as error:
             problems.append(f"{where}: not a complete record, skipped ({_first_line(error)})")
             continue
-        if record.id in records:
+        before = records.get(record.id)
+        if before is not None and before.status is EvaluationStatus.PROVIDER_ERROR:
+            replaced.append(before)
+        elif before is not None:
             problems.append(f"{where}: attempt {record.id} is recorded twice, first kept")
-        records.setdefault(record.id, record)
+            continue
+        records[record.id] = record
     folders = (path.parent,) * len(records)
-    return Loaded(tuple(records.values()), tuple(problems), folders)
+    return Loaded(tuple(records.values()), tuple(problems), folders, tuple(replaced))
 
 
 def record_files(folder: Path) -> list[Path]:
@@ -133,7 +142,13 @@ def find_records(folder: Path) -> Loaded:
         if missing := _missing(path, part.records):
             problems.append(f"{path}: {missing} attempts of this run have no record")
     found = tuple(record for record, _ in records.values())
-    return Loaded(found, tuple(problems), tuple(folder for _, folder in records.values()))
+    replaced = {(r.run, r.id, r.started): r for part in loaded for r in part.replaced}
+    return Loaded(
+        found,
+        tuple(problems),
+        tuple(folder for _, folder in records.values()),
+        tuple(replaced.values()),
+    )
 
 
 def _missing(path: Path, records: Iterable[Record]) -> int:
@@ -169,7 +184,12 @@ class RunStore:
 
     @classmethod
     def open(
-        cls, folder: Path, settings: Settings, resume: bool, complete: Completion = dict
+        cls,
+        folder: Path,
+        settings: Settings,
+        resume: bool,
+        complete: Completion = dict,
+        unfinished: Collection[EvaluationStatus] = (),
     ) -> RunStore:
         """Creates a run's folder, or takes up a run that was interrupted.
 
@@ -179,6 +199,7 @@ class RunStore:
             resume: take up an existing run.
             complete: gives settings that an older package stored the fields that it did not know,
                 with what they mean where they are not told.
+            unfinished: statuses of records whose attempts are to be made again.
 
         Raises:
             UsageError: if the folder holds a run and ``resume`` is not set, if its settings
@@ -196,12 +217,12 @@ class RunStore:
                 _write_whole(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
             for name in (_KERNELS, _TEXTS):
                 (folder / name).mkdir(exist_ok=True)
-            done = _mend(folder / RECORDS)
+            kept = _mend(folder / RECORDS)
         except OSError as error:
             raise UsageError(
                 f"{folder}: cannot be written ({error.strerror})", "choose another --out"
             ) from error
-        return cls(folder, lock, done)
+        return cls(folder, lock, [r.id for r in kept if r.status not in unfinished])
 
     def append(self, record: Record) -> None:
         """Stores one record; it is on the disk when this returns.
@@ -355,10 +376,10 @@ def _leaves(value: Any, name: str = "") -> dict[str, Any]:
     return out
 
 
-def _mend(path: Path) -> list[str]:
-    """Moves a half-written last line aside; returns the ids of the attempts already there."""
+def _mend(path: Path) -> tuple[Record, ...]:
+    """Moves a half-written last line aside; returns the records already there."""
     if not path.exists():
-        return []
+        return ()
     data = path.read_bytes()
     if data and not data.endswith(b"\n"):
         cut = data.rfind(b"\n") + 1
@@ -367,7 +388,7 @@ def _mend(path: Path) -> list[str]:
             aside.flush()
             os.fsync(aside.fileno())
         os.truncate(path, cut)
-    return [record.id for record in read_records(path).records]
+    return read_records(path).records
 
 
 def _line(record: Record) -> bytes:

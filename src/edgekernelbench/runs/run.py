@@ -93,7 +93,7 @@ def completed(stored: dict[str, Any]) -> dict[str, Any]:
 class Order:
     """A run as it is asked for: agent and target by name. See `RunConfig` for the fields, and `run`
     for ``folder`` and ``resume``. ``sandbox``: where a coding agent's command line runs.
-    ``options``: of the agent, as words."""
+    ``options``: of the agent, as words. ``retry``: as in `run`."""
 
     agent: str
     target: str
@@ -106,6 +106,7 @@ class Order:
     resume: bool
     sandbox: Sandbox = "docker"
     options: Mapping[str, str] = field(default_factory=dict)
+    retry: bool = False
 
     def config(
         self, model: Model | None = None, command_line: CommandLine | None = None
@@ -133,11 +134,18 @@ class Order:
         )
 
 
+UNANSWERED = frozenset((EvaluationStatus.PROVIDER_ERROR,))
+"""Statuses of attempts that may be made again: nothing was learnt of the model."""
+
+
 class Observer(Protocol):
-    """Who watches a run (a progress display); all calls come from the run's thread."""
+    """Who watches a run (a progress display); one call at a time, from the attempts' threads.
+
+    Of ``total`` attempts ``ended`` have their record when another one begins.
+    """
 
     def prepared(self, number: int, total: int) -> None: ...
-    def attempt_begins(self, workload: Workload, number: int, total: int) -> None: ...
+    def attempt_begins(self, workload: Workload, ended: int, total: int) -> None: ...
     def step(self, step: Step) -> None: ...
     def attempt_ends(self, record: Record, resumed: bool) -> None: ...
 
@@ -146,20 +154,29 @@ class Silent:
     """An observer that shows nothing."""
 
     def prepared(self, number: int, total: int) -> None: ...
-    def attempt_begins(self, workload: Workload, number: int, total: int) -> None: ...
+    def attempt_begins(self, workload: Workload, ended: int, total: int) -> None: ...
     def step(self, step: Step) -> None: ...
     def attempt_ends(self, record: Record, resumed: bool) -> None: ...
 
 
 def run(
-    config: RunConfig, folder: Path, resume: bool, evaluator: Evaluator, observer: Observer
+    config: RunConfig,
+    folder: Path,
+    resume: bool,
+    evaluator: Evaluator,
+    observer: Observer,
+    retry: bool = False,
 ) -> list[Record]:
     """Runs every attempt that ``folder`` does not hold yet, one after another; returns all records.
+
+    Args:
+        retry: attempts that ended as ``provider_error`` are made again. Their records stay, and
+            count no more once there is another.
 
     Raises:
         UsageError: no task has what the agent needs; see `RunStore.open` and `RunStore.append` too.
     """
-    with Attempts.open(config, folder, resume, evaluator, observer) as attempts:
+    with Attempts.open(config, folder, resume, evaluator, observer, retry) as attempts:
         for workload, epoch in attempts.todo:
             attempts.work(workload, epoch)
         return attempts.records()
@@ -185,7 +202,7 @@ class Attempts:
         plan = list(_attempts(config))
         self._total = len(plan)
         self.todo = [(w, e) for w, e in plan if _id(config, w, e) not in store.done]
-        self._begun = self._total - len(self.todo)
+        self._ended = self._total - len(self.todo)
 
     @classmethod
     def open(
@@ -195,17 +212,20 @@ class Attempts:
         resume: bool,
         evaluator: Evaluator,
         observer: Observer,
+        retry: bool = False,
     ) -> Attempts:
-        """Creates or takes up a run; tells of what is there already and builds the baselines.
+        """Creates or takes up a run, see `run`; tells of what is there already and builds the
+        baselines.
 
         Raises:
             UsageError: no task has what the agent needs; see `RunStore.open`.
         """
         _refuse_if_nothing_can_be_done(config)
-        store = RunStore.open(folder, config.as_dict(), resume, completed)
+        again = UNANSWERED if retry else frozenset()
+        store = RunStore.open(folder, config.as_dict(), resume, completed, again)
         try:
             attempts = cls(config, store, evaluator, observer)
-            for record in attempts.records():
+            for record in (r for r in attempts.records() if r.id in store.done):
                 observer.attempt_ends(record, True)
             tasks = list({w.id: as_task(w) for w, _ in attempts.todo}.values())
             for number, _ in enumerate(build_ahead(evaluator, tasks), 1):
@@ -230,12 +250,12 @@ class Attempts:
         """
         with self._lock:
             _go_on(stopped)
-            self._begun += 1
-            self._observer.attempt_begins(workload, self._begun, self._total)
+            self._observer.attempt_begins(workload, self._ended, self._total)
         record = _attempt(self.config, self._store, self._bench, workload, epoch, self._step)
         with self._lock:
             _go_on(stopped)
             self._store.append(record)
+            self._ended += 1
             self._observer.attempt_ends(record, False)
         return record
 
