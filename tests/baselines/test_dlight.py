@@ -13,7 +13,7 @@ from edgekernelbench.evaluator.regions import Arena, guarded
 from edgekernelbench.evaluator.runners import device_kernel
 from edgekernelbench.evaluator.task import EvalTask, as_task, materials
 from edgekernelbench.suite.find import find_workload
-from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.model import Gpu, Target
 from edgekernelbench.targets.registry import find_target
 
 
@@ -65,3 +65,19 @@ def test_results_are_right(
 def test_programs_with_loops_in_order_have_none(target: Target, tmp_path: Path) -> None:
     outcome = dlight.prepare("tvm", materials(task_of("cholesky_batched__02")), target, tmp_path)
     assert isinstance(outcome, Unavailable) and "loops in order" in outcome.reason
+
+
+def test_barriers_are_for_all_work_items(target: Target, tmp_path: Path) -> None:
+    """A device with warps, as NVIDIA's: told of them, TVM reduces behind `if (id < 16)` with
+    barriers inside, and the driver never comes back."""
+    gpu = Gpu(max_threads=1024, shared_bytes=48 << 10, warp=32, units=16)
+    with_warps = target.model_copy(update={"gpu": gpu})
+    recipe = dlight.prepare("tvm", materials(task_of("softmax_last__02")), with_warps, tmp_path)
+    assert isinstance(recipe, Recipe)
+    depth = 0
+    barriers = []
+    for line in (tmp_path / "kernel.cl").read_text().splitlines():
+        depth += line.count("{") - line.count("}")
+        if line.strip().startswith("barrier("):
+            barriers.append(depth)
+    assert barriers and set(barriers) == {1}

@@ -20,7 +20,8 @@ from edgekernelbench.evaluator.worker import ChildLost
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.evaluator import Evaluator
 
-_BUILD_TRIES = 2
+_TRIES = 2
+"""Builds of a baseline that may be lost, and times that it may fail to start: some hang."""
 
 
 @dataclass(slots=True)
@@ -31,6 +32,8 @@ class Rival:
         contestant: there once it is built.
         status, message: why there is no number, as far as that is known.
         lasting: the reason will not go away in this session.
+        tries: builds and starts that failed.
+        bind_seconds: what starting it may take.
         other: route of the build that takes over when this one's result is wrong, and what makes
             it; None if there is none (any more).
     """
@@ -44,6 +47,7 @@ class Rival:
     message: str = ""
     lasting: bool = False
     tries: int = 0
+    bind_seconds: float = 0.0
     other: tuple[str, Callable[[], Replicas]] | None = None
 
     def gives_way(self, message: str) -> bool:
@@ -107,7 +111,7 @@ class Rivals:
             built = self._evaluator.builder.baseline(rival.name, self._materials)
         except ChildLost as lost:
             message = f"not built: {lost.detail} {lost.log[-300:]}".strip()
-            rival.fails("failed", message, lasting=rival.tries >= _BUILD_TRIES)
+            rival.fails("failed", message, lasting=rival.tries >= _TRIES)
             return
         if isinstance(built, Unavailable):
             rival.fails("unavailable", built.reason, lasting=True)
@@ -116,6 +120,7 @@ class Rivals:
         rival.route, rival.notes = recipe.route, recipe.notes
         rival.scored = rival.scored and recipe.scored is not False
         rival.contestant = self._replicas(name, recipe, built.folder)
+        rival.bind_seconds = self._bind_seconds(recipe)
         other = recipe.other
         if other is not None:
             make = functools.partial(self._replicas, name, other, built.folder / OTHER)
@@ -131,14 +136,25 @@ class Rivals:
         program = Program(folder, plug, options, self._evaluator.cores, wants_twin=twin)
         return Replicas(lambda: self._evaluator.contestant(name, program, self._task))
 
+    def _bind_seconds(self, recipe: Recipe) -> float:
+        """Some are compiled when they are bound; what a device runs is not, and kernels can hang
+        there."""
+        compiled = self._evaluator.machinery.runners[recipe.kind].server == "device"
+        if compiled:
+            return self._evaluator.bind_seconds
+        return self._evaluator.settings.baseline_compile_s
+
     def bind(self, rival: Rival, pool: Pool) -> bool:
         """Gives a built one the inputs of ``pool``; whether that went well."""
         assert rival.contestant is not None
         try:
-            limit = self._evaluator.settings.baseline_compile_s
-            rival.contestant.bind(pool, random.Random(), limit)
+            rival.contestant.bind(pool, random.Random(), rival.bind_seconds)
         except (Failure, InvalidReference) as error:
-            rival.fails("failed", str(error))
+            rival.tries += 1
+            rival.fails("failed", str(error), lasting=rival.tries > _TRIES)
+            if rival.lasting:
+                rival.contestant.close()
+                rival.contestant = None
             return False
         return True
 
