@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from edgekernelbench.agents.base import Answer, Device, Task
     from edgekernelbench.records.schema import Record
-    from edgekernelbench.runs.run import RunConfig
+    from edgekernelbench.runs.order import RunConfig
     from edgekernelbench.targets.model import Target
     from edgekernelbench.targets.peaks import Peaks
 
@@ -116,7 +116,7 @@ def _config(options: argparse.Namespace) -> RunConfig:
     from edgekernelbench.errors import UsageError
     from edgekernelbench.evaluator import EvalSettings
     from edgekernelbench.records.schema import Spent
-    from edgekernelbench.runs.run import RunConfig
+    from edgekernelbench.runs.order import RunConfig
     from edgekernelbench.suite.gallery import load_gallery
     from edgekernelbench.targets.registry import find_target
 

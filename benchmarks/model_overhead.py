@@ -23,7 +23,8 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from edgekernelbench.llm.run import Asking, run_with_model
 from edgekernelbench.records.schema import Record, Spent
-from edgekernelbench.runs.run import Order, Silent
+from edgekernelbench.runs.order import Order
+from edgekernelbench.runs.run import Silent
 from edgekernelbench.suite import load_suite
 from edgekernelbench.targets.registry import find_target
 

@@ -109,6 +109,11 @@ REPLIES = {
     "many_answers": _trick("answers ahead of the questions", "many_answers", "wrong_result"),
     "long_error": _trick("a message that floods records and terminals", "long_error", "crashed"),
     "fast_forger": _trick("a thousandth of the time", "fast_forger", "implausible"),
+    "forger_at_work": _trick(
+        "a sixth of the time, but the truth when clocks are compared",
+        "forger_at_work",
+        "implausible",
+    ),
 }
 
 _BUILD_REFUSED = {

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from edgekernelbench.evaluator.canary import Overhead
 from edgekernelbench.evaluator.evaluator import Evaluator
 from edgekernelbench.evaluator.machinery import cuda_environment
+from edgekernelbench.evaluator.match import Match
 from edgekernelbench.records.store import RunStore
 from edgekernelbench.suite.tolerance import TOLERANCE_VERSION
 from tests.evaluator.fakes import FakeTask, make_evaluator
@@ -34,9 +36,11 @@ def test_a_verdict_names_its_tolerance_and_the_version(fakes: Evaluator) -> None
 
 
 @pytest.mark.parametrize("dominated", [True, False])
-def test_results_that_a_launch_dominates_are_marked(fakes: Evaluator, dominated: bool) -> None:
-    fakes.warm()
-    fakes.canary._overhead_us = 1e3 if dominated else 1e-3
+def test_results_that_a_launch_dominates_are_marked(
+    fakes: Evaluator, dominated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Overhead.of([1e3 if dominated else 1e-3] * 6)
+    monkeypatch.setattr(Match, "_overhead_now", lambda _: found)
     result = fakes.evaluate("correct", FakeTask())
     performance = result.performance or result.quarantined
     assert performance is not None and performance.overhead_dominated is dominated

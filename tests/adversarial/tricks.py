@@ -372,25 +372,34 @@ def _times(value: str, more: str = "") -> bytes:
     return f'{{"ns": {value}, "device_ns": []{more}}}'.encode()
 
 
-def fast_forger(around: Around) -> Call:
-    """Right results, and an answer of its own with a thousandth of the time."""
-    line = connection()
-    real_send = socket.socket.sendall
+def forging(forged: Callable[[list[int]], list[int]]) -> Trick:
+    """Right results, and an answer of its own with other times."""
 
-    def forge(body: bytes) -> bytes:
-        message = json.loads(body)
-        if "ns" in message:
-            message["ns"] = [max(1, ns // 1000) for ns in message["ns"]]
-        return json.dumps(message).encode()
+    def make(around: Around) -> Call:
+        line = connection()
+        real_send = socket.socket.sendall
 
-    import edgekernelbench.evaluator.wire as wire
+        import edgekernelbench.evaluator.wire as wire
 
-    def send(sock: socket.socket, message: dict[str, Any], *_: Any) -> None:
-        body = forge(json.dumps(message).encode())
-        real_send(line, len(body).to_bytes(4, "big") + body)
+        def send(sock: socket.socket, message: dict[str, Any], *_: Any) -> None:
+            if "ns" in message:
+                message = message | {"ns": forged(message["ns"])}
+            body = json.dumps(message).encode()
+            real_send(line, len(body).to_bytes(4, "big") + body)
 
-    wire.send = send  # type: ignore[assignment]
-    return around.right
+        wire.send = send  # type: ignore[assignment]
+        return around.right
+
+    return make
+
+
+def _thousandth(times: list[int]) -> list[int]:
+    return [max(1, ns // 1000) for ns in times]
+
+
+def _sixth_of_blocks(times: list[int]) -> list[int]:
+    """Requests of one sample, by which clocks are compared, are answered honestly."""
+    return [ns // 6 for ns in times] if len(times) > 1 else times
 
 
 REPLIES: dict[str, Trick] = {
@@ -421,7 +430,8 @@ REPLIES: dict[str, Trick] = {
     "long_error": answering(
         b'{"error": "' + b"x" * 900_000 + b'", "memory": false, "trace": "\\u001b[2J"}'
     ),
-    "fast_forger": fast_forger,
+    "fast_forger": forging(_thousandth),
+    "forger_at_work": forging(_sixth_of_blocks),
 }
 
 ALL: dict[str, Trick] = {**SYSTEM, **RESULTS, **REPLIES}

@@ -77,7 +77,10 @@ def test_correct(session: TaskSession) -> None:
     assert performance.timer == "perf_counter_ns/child"
     assert performance.rounds >= 6 and len(performance.samples_us) >= performance.rounds
     assert performance.calls_per_sample > 1
-    assert performance.launch_overhead_us > 0
+    assert 6 <= len(performance.launch_overhead_readings_us) <= 9
+    low, high = performance.launch_overhead_low_us, performance.launch_overhead_high_us
+    assert low is not None and high is not None
+    assert 0 < low <= performance.launch_overhead_us <= high
     assert result.correctness.checked_samples == 4
     assert result.correctness.checked_sets >= 1
     assert result.kernel_hash == "0" * 64
@@ -88,6 +91,7 @@ def test_correct(session: TaskSession) -> None:
     assert Evaluation.model_validate_json(result.model_dump_json()) == result
     public = result.public()
     assert "seed" not in public and "samples_us" not in public["performance"]
+    assert "launch_overhead_readings_us" not in public["performance"]
 
 
 @pytest.mark.parametrize(("text", "status", "says"), CASES)

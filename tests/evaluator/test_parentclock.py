@@ -116,3 +116,16 @@ def test_who_sleeps_and_forges_is_suspected_and_not_proven() -> None:
     runs = Accounted(40.0, asleep=1.0, lie=6.0)
     clocks = compare_clocks(runs, 40.0 / 6, ran=lambda: runs.ran_s)
     assert clocks is not None and clocks.disagree and not clocks.forged
+
+
+def test_a_claim_that_a_busy_machine_made_larger_is_held_against_its_own_requests() -> None:
+    """Forged by 8, but as it was measured calls took four times as long as they do now."""
+    runs = Accounted(8.0, lie=8.0)
+    clocks = compare_clocks(runs, 4.0, ran=lambda: runs.ran_s)
+    assert clocks is not None and clocks.forged
+
+
+def test_forged_while_measured_and_honest_afterwards() -> None:
+    runs = Accounted(40.0)
+    clocks = compare_clocks(runs, 40.0 / 6, ran=lambda: runs.ran_s)
+    assert clocks is not None and clocks.forged

@@ -61,6 +61,15 @@ def test_what_others_put_there_is_not_followed(tmp_path: Path) -> None:
     assert (precious / "file").exists()
 
 
+def test_a_canary_that_was_killed_is_begun_anew(tmp_path: Path) -> None:
+    with make_evaluator(tmp_path) as evaluator, evaluator.session(FakeTask()) as session:
+        for _ in range(2):
+            result = session.evaluate("correct")
+            assert result.status == "correct", result.message
+            (canary,) = evaluator.canary.pids
+            os.kill(canary, signal.SIGKILL)
+
+
 def kill_while_building(evaluator: Evaluator) -> threading.Thread:
     """Kills the compile server once, as soon as it has a build to do."""
     server = evaluator.builder._server

@@ -129,6 +129,32 @@ def test_slow_unscored_is_called_once_more_at_most() -> None:
     assert entrants[1].series.rounds == {0: pytest.approx(150_000.0)}
 
 
+class Spiking(Simulated):
+    """One request of it is disturbed: ten times as slow."""
+
+    spike = 0
+
+    def run(self, samples: Sequence[Sample]) -> list[int]:
+        times = super().run(samples)
+        return [10 * ns for ns in times] if len(self.requests) == self.spike else times
+
+
+def test_one_disturbed_reading_of_the_overhead_decides_nothing() -> None:
+    clock = Clock()
+    meter = Meter(SETTINGS, 3, random.Random(7), clock.sleep, clock)
+    kernel = Entrant(Simulated("c", 20_000.0, clock), True, lambda _: None)
+    spiking = Spiking("empty", 1.0, clock)
+    empty = Entrant(spiking, False, lambda _: None, readings=9)
+    for entrant in (kernel, empty):
+        meter.first(entrant)
+    spiking.spike = len(spiking.requests) + 2
+    meter.rounds(kernel, [empty], reraise)
+    readings = sorted(empty.series.rounds.values())
+    assert 6 <= len(readings) <= 9 and readings[-1] > 5.0, "the disturbed one is among them"
+    assert empty.series.median_us == pytest.approx(1.0, rel=0.01)
+    assert kernel.series.lead == 0, "who is only there for the overhead changes nothing for others"
+
+
 def test_first_and_last_samples_are_looked_at_and_nothing_tells() -> None:
     looks: list[int] = []
     clock = Clock()

@@ -15,7 +15,7 @@ from edgekernelbench.llm import tasks
 from edgekernelbench.llm.run import Asking
 from edgekernelbench.records.schema import Spent
 from edgekernelbench.runs import run as runs
-from edgekernelbench.runs.run import Order
+from edgekernelbench.runs.order import Order
 from edgekernelbench.suite import load_suite
 from tests.factories import baseline, correct, performance
 

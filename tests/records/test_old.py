@@ -16,7 +16,8 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import EvalSettings
 from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.records.store import RECORDS, SETTINGS, find_records
-from edgekernelbench.runs.run import Attempts, RunConfig, Silent, run
+from edgekernelbench.runs.order import RunConfig
+from edgekernelbench.runs.run import Attempts, Silent, run
 from edgekernelbench.scores.compare import compare
 from edgekernelbench.scores.score import score
 from edgekernelbench.suite import load_suite

@@ -14,7 +14,7 @@ from edgekernelbench.agents.prompts import first_prompt
 from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import Spent
 from edgekernelbench.runs.batch import export_prompts, import_answers
-from edgekernelbench.runs.run import Order
+from edgekernelbench.runs.order import Order
 from edgekernelbench.suite import load_suite
 from edgekernelbench.targets.registry import find_target
 

@@ -18,7 +18,8 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import EvalSettings
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.records.schema import Spent
-from edgekernelbench.runs.run import RunConfig, Silent, run
+from edgekernelbench.runs.order import RunConfig
+from edgekernelbench.runs.run import Silent, run
 from edgekernelbench.suite import Workload, load_suite
 from edgekernelbench.targets.host import host_target
 from tests.factories import correct, performance, record

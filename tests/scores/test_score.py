@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from edgekernelbench.cli.main import app
+from edgekernelbench.cli.tables import score_tables
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus, Resources
 from edgekernelbench.records.schema import Record, Spent
@@ -92,7 +95,25 @@ def test_epochs_are_attempts_at_one_task() -> None:
     assert result["n"] == 1
     assert result["correct_at"]["1"]["value"] == pytest.approx(2 / 3)
     assert result["correct_at"]["2"]["value"] == pytest.approx(1.0)
-    assert "5" not in result["correct_at"]
+    assert (result["correct_at"]["5"]["n"], result["correct_at"]["5"]["value"]) == (0, None)
+
+
+def test_tasks_with_too_few_attempts_are_counted_where_they_are_left_out() -> None:
+    infra = EvaluationStatus.INFRA_ERROR
+    records = [record("a__01", epoch=e) for e in range(3)]
+    records += [record("b__01"), record("b__01", epoch=1, status=infra)]
+    records += [record("c__01", status=infra)]
+    result = score(records, ks=(1, 2, 4), memory_cap=1)
+    for cells in (result["correct_at"], result["memory_cap"]["correct_at"]):
+        assert {k: (c["n"], c["too_few_attempts"]) for k, c in cells.items()} == {
+            "1": (2, 1),
+            "2": (1, 2),
+            "4": (0, 3),
+        }
+    shown = StringIO()
+    Console(file=shown, width=200).print(next(iter(score_tables(result))))
+    for line in ("Correct@1 leaves out 1 of 3 tasks", "Correct@4 leaves out 3 of 3 tasks"):
+        assert line in shown.getvalue()
 
 
 def test_zero_records_and_zero_correct_are_shares_not_crashes() -> None:

@@ -24,7 +24,7 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.records.schema import Record, Spent
 
 if TYPE_CHECKING:
-    from edgekernelbench.runs.run import Order
+    from edgekernelbench.runs.order import Order
 
 USUAL = ("tuner", "direct", "repair", "leka", "claude-code")
 ALONE = ("tuner", "canonical", "leka-moves")
@@ -70,7 +70,7 @@ def compare_agents(
 
     What there is of a run already is kept, so the command goes on where it stopped.
     """
-    from edgekernelbench.runs.run import Order
+    from edgekernelbench.runs.order import Order
     from edgekernelbench.scores.agents import agent_row
     from edgekernelbench.suite.find import find_subset, find_workload
 

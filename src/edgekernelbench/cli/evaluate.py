@@ -18,7 +18,7 @@ from edgekernelbench.cli.common import (
     read_kernel,
 )
 from edgekernelbench.evaluator.conditions import Sustained
-from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus, Resources
+from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus, Performance, Resources
 from edgekernelbench.scores.attempts import baseline_order
 
 
@@ -88,7 +88,7 @@ def _print(evaluation: Evaluation, name: str) -> None:
     if performance.noise is not None and performance.noise.disturbed:
         out.print(performance.noise.remark, markup=False)
     if performance.overhead_dominated:
-        out.print("the call itself takes more than a quarter of this time")
+        out.print(f"the call itself takes more than a quarter of that: {_overhead(performance)}")
     table = Table()
     for column in ("baseline", "time", "speed-up", "95 %", "route"):
         table.add_column(column)
@@ -113,6 +113,15 @@ def _print(evaluation: Evaluation, name: str) -> None:
         out.print(performance.roofline, markup=False, soft_wrap=True)
     if evaluation.resources is not None:
         out.print(_bill(evaluation.resources), markup=False, soft_wrap=True)
+
+
+def _overhead(performance: Performance) -> str:
+    """A call that does nothing, with its interval where the record has one."""
+    low, high = performance.launch_overhead_low_us, performance.launch_overhead_high_us
+    median = microseconds(performance.launch_overhead_us)
+    if low is None or high is None:
+        return median
+    return f"{median} [{microseconds(low)} .. {microseconds(high)}]"
 
 
 def _bill(resources: Resources) -> str:

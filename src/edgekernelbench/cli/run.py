@@ -18,7 +18,7 @@ from edgekernelbench.records.schema import Record, Spent
 
 if TYPE_CHECKING:
     from edgekernelbench.agents.model import Model
-    from edgekernelbench.runs.run import Order
+    from edgekernelbench.runs.order import Order
 
 
 RetryOption = Annotated[
@@ -96,7 +96,7 @@ def run(
 
     Exit code 1 if no attempt came to a verdict.
     """
-    from edgekernelbench.runs.run import Order
+    from edgekernelbench.runs.order import Order
     from edgekernelbench.scores.score import score
     from edgekernelbench.suite.find import find_subset, find_workload
 

@@ -107,7 +107,8 @@ def _headline(result: dict[str, Any]) -> Table:
     statuses = ", ".join(f"{name} {count}" for name, count in result["statuses"].items())
     correct = "  ".join(f"Correct@{k} {share(v)}" for k, v in result["correct_at"].items())
     table = plain_table(
-        f"{correct}\n{result['n']} tasks, {result['attempts']} attempts: {statuses}\n"
+        f"{correct}\n{_too_few(result)}"
+        f"{result['n']} tasks, {result['attempts']} attempts: {statuses}\n"
         f"spent: {_spent(result['spent'])}",
         f"[low, high]: 95 % interval over tasks ({_methods(result)}). Fast: the lower bound of\n"
         "the speed-up's 95 % interval reaches p. tvm-raw is shown, never part of best."
@@ -135,6 +136,16 @@ def _headline(result: dict[str, Any]) -> Table:
             _times(result["geomean_speedup"][name]) + interval,
         )
     return table
+
+
+def _too_few(result: dict[str, Any]) -> str:
+    """A line for each k that does not count all tasks."""
+    return "".join(
+        f"Correct@{k} leaves out {left} of {cell['n'] + left} tasks: fewer than {k} attempts "
+        "inside the denominator\n"
+        for k, cell in result["correct_at"].items()
+        if (left := cell["too_few_attempts"])
+    )
 
 
 def _methods(result: dict[str, Any]) -> str:

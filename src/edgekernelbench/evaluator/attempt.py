@@ -154,14 +154,17 @@ class Attempt:
                 closed = candidate.first.isolation
                 self._isolation = {"network": closed.of_network(), "files": closed.of_files()}
             match.first_call()
-            self._overhead()
+            with self._canary_must_live():
+                match.enter_canary()
             match.play()
         except WrongResult as wrong:
             raise self._wrong(judge, wrong) from wrong
         except Failure as failure:
             raise self._failed(failure) from failure
         self._bill_of_run(match, candidate.first)
-        raise self._right(match, judge)
+        with self._canary_must_live():
+            verdict = self._right(match, judge)
+        raise verdict
 
     def _build(self) -> BuiltKernel:
         try:
@@ -190,11 +193,11 @@ class Attempt:
         except InvalidReference as error:
             raise _Verdict(EvaluationStatus.INVALID_REFERENCE, str(error)) from error
 
-    def _overhead(self) -> None:
-        """Measures the launch overhead where that is still to do; the device must work for it."""
+    @contextmanager
+    def _canary_must_live(self) -> Iterator[None]:
+        """A block that needs the canary: where it fails, so does the device."""
         try:
-            with self.step("canary"):
-                self._evaluator.canary.overhead_us()
+            yield
         except (ChildLost, Failure, WrongResult) as error:
             message = f"a kernel known to be good fails: {error}"
             raise _Verdict(EvaluationStatus.INFRA_ERROR, message) from error

@@ -119,7 +119,7 @@ class Evaluator:
         for server in self._servers.values():
             server.warm()
         with self.device_lock():
-            self.canary.overhead_us()
+            self.canary.warm()
 
     # ------------------------------------------------------------ for sessions
     def device_lock(self) -> FileLock:

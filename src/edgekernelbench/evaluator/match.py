@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from edgekernelbench.evaluator.canary import Overhead
 from edgekernelbench.evaluator.contestant import Failure
 from edgekernelbench.evaluator.environment import observe_device
 from edgekernelbench.evaluator.judge import Judge, WrongResult
@@ -22,7 +23,7 @@ from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks, proces
 from edgekernelbench.evaluator.plausible import DEVICE_SLACK, implausible, least_seconds
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.rivals import Rival
-from edgekernelbench.evaluator.statistics import grouped, median, speedup, stretched
+from edgekernelbench.evaluator.statistics import LEAST, grouped, median, speedup, stretched
 from edgekernelbench.evaluator.sweep import Sweep
 from edgekernelbench.evaluator.task import Pool
 from edgekernelbench.evaluator.timing import Entrant, Meter
@@ -71,6 +72,8 @@ class Match:
         self._meter = Meter(settings, len(pool.sets), source, watch=self._watch, **self._cold())
         self.candidate = Entrant(candidate, True, self._timed(judge))
         self._entrants: dict[str, Entrant] = {}
+        self._canary: Entrant | None = None
+        self._overhead: Overhead | None = None
         self._clocks: Clocks | None = None
         self._recalled = ""
         self._device_state: DeviceState | None = None
@@ -96,7 +99,8 @@ class Match:
 
     def _pids(self) -> list[int]:
         running = [r.contestant for r in self._session.rivals.all if r.name in self._entrants]
-        return [pid for each in (self._replicas, *running) if each for pid in each.pids]
+        programs = [each for each in (self._replicas, *running) if each]
+        return [*self._evaluator.canary.pids, *(pid for each in programs for pid in each.pids)]
 
     def _timed(self, judge: Judge) -> Callable[[int], None]:
         def look(number: int) -> None:
@@ -118,9 +122,15 @@ class Match:
             wanted = self._evaluator.settings.replicas
             replicas.multiply(wanted, self._pool, self._source, timeout)
 
+    def enter_canary(self) -> None:
+        """The overhead of a call is measured beside the candidate. Raises `ChildLost`, `Failure`
+        or `WrongResult` where a kernel known to be good fails."""
+        with self._attempt.step("canary"):
+            self._canary = self._evaluator.canary.enter(self._meter)
+
     def play(self) -> None:
         """Measures everybody. Raises `WrongResult` or `Failure` for the candidate."""
-        others = []
+        others = [] if self._canary is None else [self._canary]
         began = time.monotonic()
         with self._attempt.step("baselines"):
             for rival in self._session.rivals.ready(self._pool):
@@ -173,6 +183,9 @@ class Match:
 
     def _dropped(self, entrant: Entrant, error: Exception) -> bool:
         """Takes a baseline out; whether another build of it may come in."""
+        if entrant is self._canary:
+            self._canary = None
+            return False
         name = next(n for n, e in self._entrants.items() if e is entrant)
         del self._entrants[name]
         rival = next(r for r in self._session.rivals.all if r.name == name)
@@ -190,7 +203,7 @@ class Match:
     def performance(self) -> Performance:
         series = self.candidate.series
         times = stretched(grouped(series.rounds, self.candidate.runs.count), self._widening)
-        overhead = self._evaluator.canary.overhead_us()
+        overhead = self._overhead_now()
         return Performance(
             median_us=times.median,
             low_us=times.low,
@@ -201,8 +214,11 @@ class Match:
             calls_per_sample=series.calls,
             threads=self._evaluator.target.threads,
             cache_state=self._evaluator.settings.cache_state,
-            launch_overhead_us=overhead,
-            overhead_dominated=overhead > times.median / 4,
+            launch_overhead_us=overhead.times.median,
+            launch_overhead_low_us=overhead.times.low,
+            launch_overhead_high_us=overhead.times.high,
+            launch_overhead_readings_us=overhead.readings_us,
+            overhead_dominated=overhead.times.median > times.median / 4,
             replicas=self.candidate.runs.count,
             interval_reached=times.half_width <= self._evaluator.settings.interval,
             device=self._device_figures(),
@@ -210,6 +226,14 @@ class Match:
             roofline=self._evaluator.roofline(),
             roofline_us=self._roof_us(),
         )
+
+    def _overhead_now(self) -> Overhead:
+        """As measured beside the candidate; apart from it where the canary was lost meanwhile."""
+        if self._overhead is None:
+            readings = [] if self._canary is None else list(self._canary.series.rounds.values())
+            enough = len(readings) >= LEAST
+            self._overhead = Overhead.of(readings) if enough else self._evaluator.canary.overhead()
+        return self._overhead
 
     def _device_figures(self) -> DeviceFigures | None:
         device = self._evaluator.target.device
@@ -275,7 +299,12 @@ class Match:
         if self._recalled:
             return self._recalled
         found = self._implausible(performance)
-        if found and self._evaluator.canary.overhead_us(anew=True) < performance.launch_overhead_us:
+        if (
+            found
+            and (anew := self._evaluator.canary.overhead()).times.median
+            < self._overhead_now().times.median
+        ):
+            self._overhead = anew
             found = self._implausible(performance)
         if found and self._evaluator.measure_peaks():
             found = self._implausible(performance)
@@ -303,7 +332,7 @@ class Match:
         return implausible(
             self._session.task,
             performance.median_us,
-            self._evaluator.canary.overhead_us(),
+            self._overhead_now().times.median,
             self._clocks,
             self._evaluator.peaks(),
             self._slack,

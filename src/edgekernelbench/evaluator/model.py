@@ -130,7 +130,9 @@ class Performance(_Stored):
         threads: cores the kernel could use.
         replicas: processes that took turns; round r was replica ``r % replicas``.
         cache_state: ``warm``: same buffers, contents changed between samples.
-        launch_overhead_us: what calling a kernel with nothing to do costs the same way.
+        launch_overhead_us: what calling a kernel with nothing to do costs the same way: the median
+            of ``launch_overhead_readings_us``, taken in turn with the kernel's, whose interval is
+            ``launch_overhead_low_us..launch_overhead_high_us``. Older records have the one figure.
         overhead_dominated: the overhead is more than a quarter of the median.
         interval_reached: the interval is as narrow as the settings asked.
         device: there when a device took the time, which then reaches from the start of the first
@@ -151,6 +153,9 @@ class Performance(_Stored):
     replicas: int = 1
     cache_state: Literal["warm", "cold"] = "warm"
     launch_overhead_us: float
+    launch_overhead_low_us: float | None = None
+    launch_overhead_high_us: float | None = None
+    launch_overhead_readings_us: tuple[float, ...] = ()
     overhead_dominated: bool
     interval_reached: bool
     device: DeviceFigures | None = None
@@ -344,4 +349,5 @@ class Evaluation(_Stored):
         for figures in (out["performance"], out["quarantined"], *out["baselines"].values()):
             if figures is not None:
                 figures.pop("samples_us", None)
+                figures.pop("launch_overhead_readings_us", None)
         return out

@@ -40,28 +40,31 @@ class Clocks:
 
     Attributes:
         parent_us: as the parent saw it.
-        child_us: as the child says, and no less than it said before.
+        child_us: as the child says of the same requests.
         around_us: what the parent may see beside the call itself.
         ran_us: in which the child's main thread had a processor; None where that is not told.
+        claimed_us: as the child said while it was measured; other work only adds to that, too, so
+            that processor time beyond it shows times that were forged there and not here.
     """
 
     parent_us: float
     child_us: float
     around_us: float = 0.0
     ran_us: float | None = None
+    claimed_us: float = math.inf
 
     @property
     def forged(self) -> bool:
         """Whether no other work can explain it."""
-        return self.ran_us is not None and self.ran_us > self._most
+        least = min(self.child_us, self.claimed_us)
+        return self.ran_us is not None and self.ran_us > self._most(least)
 
     @property
     def disagree(self) -> bool:
-        return self.forged or self.parent_us > self._most
+        return self.forged or self.parent_us > self._most(self.child_us)
 
-    @property
-    def _most(self) -> float:
-        return CLOCK_RATIO * self.child_us + self.around_us
+    def _most(self, said_us: float) -> float:
+        return CLOCK_RATIO * said_us + self.around_us
 
 
 def untold() -> float | None:
@@ -99,7 +102,8 @@ def compare_clocks(
     clocks = Clocks(math.inf, 0.0)
     for worth, more in zip(_WORTH_SECONDS, _MORE_TRIES, strict=True):
         # As much again as the rest of a request takes, so that its noise stays below the calls'.
-        clocks = _compare(runs, Clocks(0.0, median_us, around_us), ran, max(worth, rest), more)
+        known = Clocks(0.0, median_us, around_us, claimed_us=median_us)
+        clocks = _compare(runs, known, ran, max(worth, rest), more)
         if not clocks.disagree:
             break
     return clocks
@@ -133,8 +137,9 @@ def _compare(
         told = math.isfinite(few.ran) and math.isfinite(many.ran)
         clocks = Clocks(
             parent_us=_per_call(few.parent, many.parent, calls),
-            child_us=max(known.child_us, _per_call(few.child, many.child, calls)),
+            child_us=_per_call(few.child, many.child, calls),
             around_us=known.around_us,
+            claimed_us=known.claimed_us,
             ran_us=_per_call(few.ran, many.ran, calls) if told else None,
         )
         if attempt + 1 >= tries and not clocks.disagree:

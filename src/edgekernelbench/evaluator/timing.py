@@ -72,11 +72,13 @@ class Entrant:
         scored: must be measured well; others get what time is left, and at least one sample.
         check: called with the input set of a sample that was kept, right after its block; raises
             to end the measurement of this entrant.
+        readings: rounds that are enough of it, where it is there for its overhead alone.
     """
 
     runs: Runs
     scored: bool
     check: Callable[[int], None]
+    readings: int | None = None
     series: Series = field(init=False)
 
     def __post_init__(self) -> None:
@@ -288,6 +290,8 @@ class Meter:
         says nothing."""
         if entrant is candidate or not entrant.series.rounds:
             return False
+        if entrant.readings is not None:
+            return len(entrant.series.rounds) >= entrant.readings
         if not entrant.scored:
             return entrant.series.seconds >= _UNSCORED_SECONDS
         if final:
@@ -311,7 +315,7 @@ class Meter:
             return False
         if any(len(e.series.rounds) + 1 < self._least(e) for e in active if e.scored):
             return False
-        spent = sum(e.series.seconds for e in active)
+        spent = sum(e.series.seconds for e in active if e.readings is None)
         if spent < self._cap_s and not self._narrow(candidate, active):
             return False
         return self._disturbed or not self._notices(spent)
@@ -336,7 +340,8 @@ class Meter:
 def _warm_alike(entrants: Sequence[Entrant]) -> None:
     """Who just misses `_LEAD_BELOW_US` must not find the caches that the others left, while a rival
     that just meets it has had a call before. Far above it, what a first call costs is lost."""
-    if any(entrant.series.lead for entrant in entrants):
-        for entrant in entrants:
+    programs = [entrant for entrant in entrants if entrant.readings is None]
+    if any(entrant.series.lead for entrant in programs):
+        for entrant in programs:
             if entrant.series.call_us < _ALIKE * _LEAD_BELOW_US:
                 entrant.series.lead = 1

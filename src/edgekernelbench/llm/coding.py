@@ -46,7 +46,7 @@ from edgekernelbench.llm.local import LOCAL, LocalSandbox, search_path
 from edgekernelbench.llm.meter import Meter
 from edgekernelbench.llm.provider import one_line
 from edgekernelbench.records.schema import Step
-from edgekernelbench.runs.run import Order, Sandbox
+from edgekernelbench.runs.order import Order, Sandbox
 
 TOOL_TIMEOUT_S = 24 * 3600
 """A call may wait for a device that others are measured on; the budget knows when it is enough."""

@@ -14,7 +14,8 @@ from edgekernelbench.llm.coding import ready_line
 from edgekernelbench.llm.provider import one_line, ready_model
 from edgekernelbench.llm.tasks import Hosted, kernel_task
 from edgekernelbench.records.schema import Record
-from edgekernelbench.runs.run import Observer, Order
+from edgekernelbench.runs.order import Order
+from edgekernelbench.runs.run import Observer
 
 SAMPLES = 8
 

@@ -29,7 +29,8 @@ from edgekernelbench.llm.coding import ready_line, sandbox_spec
 from edgekernelbench.llm.provider import InspectModel
 from edgekernelbench.records.schema import Record, Spent, record_id
 from edgekernelbench.records.store import RECORDS, read_records
-from edgekernelbench.runs.run import UNANSWERED, Attempts, Observer, Order, Sandbox, Silent
+from edgekernelbench.runs.order import Order, Sandbox
+from edgekernelbench.runs.run import UNANSWERED, Attempts, Observer, Silent
 from edgekernelbench.scores.attempts import is_fast
 from edgekernelbench.suite.find import find_subset, find_workload
 from edgekernelbench.suite.model import Workload

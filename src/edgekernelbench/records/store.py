@@ -13,7 +13,6 @@ import math
 import os
 import re
 import stat
-import threading
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from pydantic_core import PydanticSerializationError
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.files import write_whole
 from edgekernelbench.records.schema import RECORD_VERSION, Record
 
 RECORDS = "records.jsonl"
@@ -214,7 +214,9 @@ class RunStore:
             if path.exists():
                 _check_settings(path, settings, resume, complete)
             else:
-                _write_whole(path, json.dumps(settings, indent=2, sort_keys=True) + "\n")
+                write_whole(
+                    path, json.dumps(settings, indent=2, sort_keys=True) + "\n", lasting=True
+                )
             for name in (_KERNELS, _TEXTS):
                 (folder / name).mkdir(exist_ok=True)
             kept = _mend(folder / RECORDS)
@@ -260,7 +262,7 @@ class RunStore:
         if path.exists():
             return
         try:
-            _write_whole(path, text)
+            write_whole(path, text, lasting=True)
         except OSError as error:
             raise self._refused(path, error) from error
 
@@ -430,20 +432,6 @@ def _append_whole(path: Path, line: bytes) -> None:
             raise
     finally:
         os.close(fd)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        with temporary.open("w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
 
 
 def _first_line(error: Exception) -> str:

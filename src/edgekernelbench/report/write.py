@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.files import write_whole
 
 
 def write_page(path: Path, text: str) -> int:
@@ -20,13 +19,9 @@ def write_bytes(path: Path, data: bytes) -> int:
     Raises:
         UsageError: it cannot be written there.
     """
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        scratch.write_bytes(data)
-        scratch.replace(path)
+        write_whole(path, data)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            scratch.unlink(missing_ok=True)
         raise UsageError(
             f"{path}: cannot be written ({error.strerror})", "choose another -o"
         ) from error

@@ -11,7 +11,7 @@ from edgekernelbench.agents.batches import Replay, batch_line, read_answers
 from edgekernelbench.agents.model import Message, prompt_hash
 from edgekernelbench.agents.prompts import first_prompt
 from edgekernelbench.errors import UsageError
-from edgekernelbench.runs.run import Order
+from edgekernelbench.runs.order import Order
 from edgekernelbench.targets.registry import find_target
 
 _SHOWN = 3

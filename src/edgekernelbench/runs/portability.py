@@ -16,7 +16,8 @@ from edgekernelbench.evaluator import EvalSettings, Evaluator
 from edgekernelbench.evaluator.evaluator import require_here
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.records.schema import Record, Spent
-from edgekernelbench.runs.run import Observer, RunConfig, run
+from edgekernelbench.runs.order import RunConfig
+from edgekernelbench.runs.run import Observer, run
 from edgekernelbench.suite import Workload
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.registry import find_target, list_targets

@@ -2,137 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import functools
 import hashlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
-
-from pydantic import BaseModel, ValidationError
+from typing import Protocol
 
 from edgekernelbench.agents.base import Agent, Answer, Budget, Device, Task
-from edgekernelbench.agents.model import Model, ProviderError
-from edgekernelbench.agents.registry import make_agent
+from edgekernelbench.agents.model import ProviderError
 from edgekernelbench.errors import UsageError
-from edgekernelbench.evaluator import EvalSettings, Evaluator
+from edgekernelbench.evaluator import Evaluator
 from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.environment import versions
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.evaluator.room import disk_refused
 from edgekernelbench.evaluator.task import as_task
-from edgekernelbench.records.schema import Record, Spent, Step, TaskFacts, record_id
+from edgekernelbench.records.schema import Record, Step, TaskFacts, record_id
 from edgekernelbench.records.store import RECORDS, RunStore, read_records
 from edgekernelbench.runs.bench import Bench, Stopped
+from edgekernelbench.runs.order import RunConfig, completed
 from edgekernelbench.suite import TOLERANCE_VERSION, Workload
 from edgekernelbench.targets.model import Target
-from edgekernelbench.targets.registry import find_target
-
-if TYPE_CHECKING:
-    from edgekernelbench.agents.coding import CommandLine
-
-
-Sandbox = Literal["docker", "local"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunConfig:
-    """Everything that decides a run's results. ``isolated``: agents saw only their task."""
-
-    agent: Agent
-    model: str | None
-    target: Target
-    workloads: tuple[Workload, ...]
-    subset: str
-    limits: Spent
-    epochs: int
-    seed: int
-    settings: EvalSettings
-    isolated: bool = True
-
-    def as_dict(self) -> dict[str, Any]:
-        """The form that is stored, and compared when a run is resumed."""
-        return {
-            "version": 1,
-            "agent": self.agent.name,
-            "agent_options": self.agent.options,
-            "model": self.model,
-            "target": self.target.model_dump(mode="json"),
-            "subset": self.subset,
-            "workloads": [w.id for w in self.workloads],
-            "limits": self.limits.model_dump(mode="json"),
-            "epochs": self.epochs,
-            "seed": self.seed,
-            "settings": self.settings.model_dump(mode="json"),
-        }
-
-
-_STORED: dict[str, type[BaseModel]] = {
-    "target": Target,
-    "limits": Spent,
-    "settings": EvalSettings,
-}
-
-
-def completed(stored: dict[str, Any]) -> dict[str, Any]:
-    """Settings as an older package stored them, with the fields that came later at their defaults:
-    a run that does not tell of them had none. What does not fit stays, and will differ."""
-    out = dict(stored)
-    for name, model in _STORED.items():
-        with contextlib.suppress(ValidationError):
-            out[name] = model.model_validate(out.get(name)).model_dump(mode="json")
-    return out
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A run as it is asked for: agent and target by name. See `RunConfig` for the fields, and `run`
-    for ``folder`` and ``resume``. ``sandbox``: where a coding agent's command line runs.
-    ``options``: of the agent, as words. ``retry``: as in `run`."""
-
-    agent: str
-    target: str
-    workloads: tuple[Workload, ...]
-    subset: str
-    limits: Spent
-    epochs: int
-    seed: int
-    folder: Path
-    resume: bool
-    sandbox: Sandbox = "docker"
-    options: Mapping[str, str] = field(default_factory=dict)
-    retry: bool = False
-
-    def config(
-        self, model: Model | None = None, command_line: CommandLine | None = None
-    ) -> RunConfig:
-        """The run's settings.
-
-        Args:
-            model: whom the agent asks.
-            command_line: who runs a coding agent's command line.
-
-        Raises:
-            UsageError: there is no such agent or target, or agent and model do not fit.
-        """
-        return RunConfig(
-            agent=make_agent(self.agent, model, command_line, self.options),
-            model=None if model is None else model.name,
-            target=find_target(self.target),
-            workloads=self.workloads,
-            subset=self.subset,
-            limits=self.limits,
-            epochs=self.epochs,
-            seed=self.seed,
-            settings=EvalSettings(),
-            isolated=command_line is None or command_line.sandbox != "local",
-        )
-
 
 UNANSWERED = frozenset((EvaluationStatus.PROVIDER_ERROR,))
 """Statuses of attempts that may be made again: nothing was learnt of the model."""

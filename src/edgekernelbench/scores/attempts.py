@@ -38,6 +38,12 @@ def counted(records: Iterable[Record]) -> dict[str, list[Record]]:
     return dict(tasks)
 
 
+def uncounted(records: Iterable[Record]) -> int:
+    """How many tasks have attempts, but none inside the denominator."""
+    records = list(records)
+    return len({task_of(record) for record in records} - counted(records).keys())
+
+
 def is_correct(record: Record) -> bool:
     return record.status is EvaluationStatus.CORRECT
 

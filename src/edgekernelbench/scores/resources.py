@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import Resources
 from edgekernelbench.records.schema import Record
-from edgekernelbench.scores.attempts import Tasks, is_correct
+from edgekernelbench.scores.attempts import counted, is_correct, uncounted
 from edgekernelbench.scores.shares import correct_at, fast_at
 from edgekernelbench.targets.profiles.quantities import Bytes
 
@@ -58,14 +58,15 @@ def summary(records: Iterable[Record]) -> dict[str, dict[str, float | int | None
 
 
 def under_cap(
-    tasks: Tasks, ks: Sequence[int], baselines: Sequence[str], cap: int
+    records: Sequence[Record], ks: Sequence[int], baselines: Sequence[str], cap: int
 ) -> dict[str, Any]:
     """Correct@k and Fast@p where a kernel counts only if its bill of memory is within ``cap``.
 
     The bill is what one call needs: inputs, outputs, packed copies and workspace. A correct
     attempt that does not tell it counts as over, and is counted as ``unknown``.
     """
-    correct = [r for attempts in tasks.values() for r in attempts if is_correct(r)]
+    tasks = counted(records)
+    correct = [r for r in records if is_correct(r)]
     unknown = sum(_needs(record) is None for record in correct)
 
     def within(record: Record) -> bool:
@@ -76,7 +77,7 @@ def under_cap(
         "bytes": cap,
         "over": sum(not within(record) for record in correct) - unknown,
         "unknown": unknown,
-        "correct_at": correct_at(tasks, ks, within),
+        "correct_at": correct_at(tasks, ks, uncounted(records), within),
         "fast_at": fast_at(tasks, baselines, within),
     }
 

@@ -11,7 +11,7 @@ import numpy as np
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
 from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores import resources
-from edgekernelbench.scores.attempts import counted, is_fast, speedups
+from edgekernelbench.scores.attempts import counted, is_fast, speedups, uncounted
 from edgekernelbench.scores.likeness import refuse_mixtures
 from edgekernelbench.scores.portability import portability
 from edgekernelbench.scores.shares import correct_at, fast_at, without
@@ -38,7 +38,8 @@ def score(
 
     Args:
         records: attempts; several per task are epochs.
-        ks: the k of Correct@k. A k for which no task has enough attempts is left out.
+        ks: the k of Correct@k. ``too_few_attempts`` in its cell counts the tasks that it leaves
+            out: those with fewer than k attempts inside the denominator.
         memory_cap: bytes; adds ``memory_cap``, scores in which a kernel counts only if its bill
             of memory is within them.
 
@@ -58,7 +59,7 @@ def score(
     result["resources"] = resources.summary(records)
     if memory_cap is not None:
         baselines = list(result["fast_at"])
-        result["memory_cap"] = resources.under_cap(counted(records), ks, baselines, memory_cap)
+        result["memory_cap"] = resources.under_cap(records, ks, baselines, memory_cap)
     result["spent"] = {field: _total(records, field) for field in Spent.model_fields}
     for name, key in GROUPINGS.items():
         groups: dict[str, list[Record]] = defaultdict(list)
@@ -109,7 +110,7 @@ def _section(records: Sequence[Record], ks: tuple[int, ...]) -> dict[str, Any]:
         "attempts": len(records),
         "outside_denominator": sum(r.status in OUTSIDE_DENOMINATOR for r in records),
         "statuses": {s.value: statuses[s.value] for s in EvaluationStatus if statuses[s.value]},
-        "correct_at": correct_at(tasks, ks),
+        "correct_at": correct_at(tasks, ks, uncounted(records)),
         "fast_at": fast_at(tasks, baselines),
         "geomean_speedup": {b: mean[0] for b, mean in means.items()},
         "geomean_interval": {b: mean[1:] for b, mean in means.items()},

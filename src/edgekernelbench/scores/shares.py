@@ -54,17 +54,20 @@ def _counts(tasks: Hits, value: float | None) -> dict[str, Any]:
     return {"value": value, "count": sum(map(any, tasks)), "n": len(tasks)}
 
 
-def correct_at(tasks: Tasks, ks: Sequence[int], admits: Success | None = None) -> dict[str, Any]:
-    """Correct@k by k; a k for which no task has enough attempts is left out, but for 1.
+def correct_at(
+    tasks: Tasks, ks: Sequence[int], absent: int, admits: Success | None = None
+) -> dict[str, Any]:
+    """Correct@k by k, over the tasks with ``k`` attempts; ``too_few_attempts`` counts the others.
 
     Args:
+        absent: tasks of the run that have no attempt that counts, and are not among ``tasks``.
         admits: what an attempt has to be beside correct.
     """
     out = {}
     for k in ks:
         able = {task: attempts for task, attempts in tasks.items() if len(attempts) >= k}
-        if able or k == 1:
-            out[str(k)] = share(able, k, _both(is_correct, admits))
+        cell = share(able, k, _both(is_correct, admits))
+        out[str(k)] = cell | {"too_few_attempts": len(tasks) - len(able) + absent}
     return out
 
 

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.files import write_whole
 from edgekernelbench.targets.model import Target
 
 _FEATURES = {
@@ -162,9 +163,7 @@ def llvm_cpu_name(cpuinfo: str) -> str | None:
     if name is not None:
         with contextlib.suppress(OSError):
             store.parent.mkdir(parents=True, exist_ok=True)
-            scratch = store.with_suffix(f".{os.getpid()}")
-            scratch.write_text(json.dumps({"mcpu": name}) + "\n")
-            scratch.replace(store)
+            write_whole(store, json.dumps({"mcpu": name}) + "\n")
     return name
 
 

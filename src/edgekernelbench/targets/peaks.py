@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from edgekernelbench.files import write_whole
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
 
@@ -164,6 +165,4 @@ def store_peaks(target: Target, peaks: Peaks) -> None:
     """Keeps them for `load_peaks`; a reader sees the old or the new file whole."""
     file = peaks_file(target, peaks.threads)
     file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_suffix(f".{os.getpid()}")
-    scratch.write_text(peaks.model_dump_json(indent=1) + "\n")
-    scratch.replace(file)
+    write_whole(file, peaks.model_dump_json(indent=1) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import yaml
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.files import write_whole
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks
 from edgekernelbench.targets.profiles.load import parse_profile
@@ -53,11 +53,9 @@ def write_profile(text: str, file: Path) -> None:
     Raises:
         UsageError: it cannot be written.
     """
-    scratch = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(file)
+        write_whole(file, text)
     except OSError as error:
         raise UsageError(
             f"{file}: cannot be written ({error.strerror})", "name another file with --out"
