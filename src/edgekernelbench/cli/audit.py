@@ -28,7 +28,7 @@ def audit(
 
     With --rerun the exit code is 1 unless the kernel is correct again.
     """
-    from edgekernelbench.records.store import find_records
+    from edgekernelbench.records.read import find_records
     from edgekernelbench.runs.audit import audit as findings_of
     from edgekernelbench.runs.audit import rerun as evaluate_again
 

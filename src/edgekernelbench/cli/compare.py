@@ -20,7 +20,7 @@ def compare(
     json: JsonOption = False,
 ) -> None:
     """Compare two runs, paired by task: Correct@1, Fast@p and times, each with a test."""
-    from edgekernelbench.records.store import find_records
+    from edgekernelbench.records.read import find_records
     from edgekernelbench.scores.compare import compare as compute
 
     loaded = [find_records(folder) for folder in (run_a, run_b)]

@@ -26,7 +26,7 @@ def score(
     json: JsonOption = False,
 ) -> None:
     """Score the records of a run."""
-    from edgekernelbench.records.store import find_records
+    from edgekernelbench.records.read import find_records
     from edgekernelbench.scores.resources import bytes_of
     from edgekernelbench.scores.score import score as compute
 

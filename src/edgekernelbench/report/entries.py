@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.records.read import SETTINGS, find_records
 from edgekernelbench.records.schema import Record
-from edgekernelbench.records.store import SETTINGS, find_records
 from edgekernelbench.scores.likeness import by_kind
 from edgekernelbench.targets.model import Target
 
