@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from edgekernelbench.cli.common import JsonOption, err, out, print_json
+from edgekernelbench.cli.common import JsonOption, out, print_json, warn
 from edgekernelbench.cli.tables import score_tables
 
 
@@ -32,8 +31,7 @@ def score(
 
     cap = None if memory_cap is None else bytes_of(memory_cap)
     loaded = find_records(folder)
-    for problem in loaded.problems:
-        err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
+    warn(loaded.problems)
     result: dict[str, Any] = compute(loaded.records, sorted(set(k or [1])), cap)
     if json:
         print_json(result)
