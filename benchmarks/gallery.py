@@ -158,7 +158,7 @@ def report(folder: Path) -> Iterator[str]:
     """
     import json
 
-    from edgekernelbench.records.store import SETTINGS, find_records
+    from edgekernelbench.records.read import SETTINGS, find_records
     from edgekernelbench.targets.model import Target
     from edgekernelbench.targets.peaks import Peaks
 

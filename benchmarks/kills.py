@@ -27,7 +27,7 @@ from typing import Any
 
 import psutil
 
-from edgekernelbench.records.store import RECORDS, SETTINGS, read_records
+from edgekernelbench.records.read import RECORDS, SETTINGS, read_records
 
 WORKLOADS = ("gelu_erf__02", "rope_half_split__01", "cholesky_batched__02", "embedding_bag_sum__01")
 KILLS = "kills.jsonl"

@@ -17,7 +17,7 @@ OTHERS = ("tvm-raw", "ort")
 
 
 def main() -> None:
-    from edgekernelbench.records.store import find_records
+    from edgekernelbench.records.read import find_records
 
     records = find_records(Path(sys.argv[1])).records
     ratios: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def main() -> None:
-    from edgekernelbench.records.store import find_records
+    from edgekernelbench.records.read import find_records
     from edgekernelbench.scores.score import score
 
     records = find_records(Path(sys.argv[1])).records

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from edgekernelbench.cli.agents import side
 from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
-from edgekernelbench.records.store import RECORDS, read_records
+from edgekernelbench.records.read import RECORDS, read_records
 from tests.agents.leka.support import SOFTMAX, block
 from tests.llm.server import Message, says, serving
 

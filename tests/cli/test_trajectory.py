@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.records.read import text_key, text_path
 from edgekernelbench.records.schema import Step
-from edgekernelbench.records.store import text_key, text_path
 from tests.factories import correct, record
 
 PATCH = "schedule for cpu { loops y (m, [c]) }"

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgekernelbench.cli.main import app
-from edgekernelbench.records.store import RECORDS
+from edgekernelbench.records.read import RECORDS
 from tests.factories import baseline, correct, record
 
 ROOT = Path(__file__).parents[2]

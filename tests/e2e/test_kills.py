@@ -22,7 +22,7 @@ def test_nothing_is_lost_or_doubled(
 
 def test_what_is_wrong_is_found(tmp_path: Path) -> None:
     """The audit of a folder whose records were tampered with."""
-    from edgekernelbench.records.store import RECORDS
+    from edgekernelbench.records.read import RECORDS
     from tests.factories import record
 
     part = kills.Part(tmp_path, 2, 1.0, kills.random.Random(), ("a__01",))

@@ -14,8 +14,8 @@ import pytest
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.llm.run import Asking, run_with_model
+from edgekernelbench.records.read import RECORDS, read_records
 from edgekernelbench.records.schema import Record
-from edgekernelbench.records.store import RECORDS, read_records
 from edgekernelbench.scores.score import score
 
 from .fakes import MODEL, NAMES, Session, asking, kernel, order

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import EvalSettings
+from edgekernelbench.records.read import RECORDS, SETTINGS, find_records
 from edgekernelbench.records.schema import Record, Spent
-from edgekernelbench.records.store import RECORDS, SETTINGS, find_records
 from edgekernelbench.runs.order import RunConfig
 from edgekernelbench.runs.run import Attempts, Silent, run
 from edgekernelbench.scores.compare import compare

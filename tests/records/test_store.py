@@ -13,14 +13,9 @@ from typer.testing import CliRunner
 from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.records.read import RECORDS, find_records, kept_text, read_records
 from edgekernelbench.records.schema import Record, Step
-from edgekernelbench.records.store import (
-    RECORDS,
-    RunStore,
-    find_records,
-    kept_text,
-    read_records,
-)
+from edgekernelbench.records.store import RunStore
 from tests.factories import baseline, correct, record
 
 SETTINGS = {"agent": "tuner", "seed": 0}

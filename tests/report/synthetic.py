@@ -16,8 +16,8 @@ from edgekernelbench.evaluator.model import (
     Performance,
     Resources,
 )
+from edgekernelbench.records.read import RECORDS, text_key, text_path
 from edgekernelbench.records.schema import Record, Spent, Step, TaskFacts, record_id
-from edgekernelbench.records.store import RECORDS, text_key, text_path
 from edgekernelbench.suite import Workload, load_suite
 
 FAILED = (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from edgekernelbench.records.read import text_key
 from edgekernelbench.records.schema import Step
-from edgekernelbench.records.store import text_key
 from edgekernelbench.report.entries import read_entries
 from edgekernelbench.report.page import report_page
 from edgekernelbench.suite import load_suite

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from edgekernelbench.cli.main import app
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.records.read import RECORDS, text_key
 from edgekernelbench.records.schema import Step
-from edgekernelbench.records.store import RECORDS, text_key
 from edgekernelbench.report.entries import read_entries
 from edgekernelbench.report.pack import unpack
 from edgekernelbench.report.page import LIMIT, report_page

@@ -17,7 +17,8 @@ from edgekernelbench.agents.canonical import CanonicalAgent
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import room
 from edgekernelbench.evaluator.model import EvaluationStatus
-from edgekernelbench.records.store import RECORDS, RunStore, read_records
+from edgekernelbench.records.read import RECORDS, read_records
+from edgekernelbench.records.store import RunStore
 from edgekernelbench.runs.run import Silent, run
 from tests.evaluator.fakes import FakeTask, make_evaluator
 from tests.factories import record

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import EvalSettings
-from edgekernelbench.records.store import find_records
+from edgekernelbench.records.read import find_records
 from edgekernelbench.runs.portability import (
     Portability,
     given,

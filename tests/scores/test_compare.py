@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import Environment, Evaluation, EvaluationStatus
+from edgekernelbench.records.read import RECORDS
 from edgekernelbench.records.schema import Record, Spent
-from edgekernelbench.records.store import RECORDS
 from edgekernelbench.scores.compare import MCNEMAR, SIGN_FLIP, compare
 from tests.factories import baseline, correct, performance, record
 

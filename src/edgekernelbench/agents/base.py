@@ -12,8 +12,8 @@ from edgekernelbench.analysis.report import Reported, ReportOptions
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.stages import NoProfile, StageProfile
+from edgekernelbench.records.read import text_key
 from edgekernelbench.records.schema import Spent, Step
-from edgekernelbench.records.store import text_key
 from edgekernelbench.suite.model import Workload
 from edgekernelbench.targets.model import Target
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from edgekernelbench.cli.common import JsonOption, err, microseconds, out, print_json
+from edgekernelbench.cli.common import JsonOption, microseconds, out, print_json, warn
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus, Performance
 from edgekernelbench.records.schema import Record
 
@@ -28,13 +28,12 @@ def audit(
 
     With --rerun the exit code is 1 unless the kernel is correct again.
     """
-    from edgekernelbench.records.store import find_records
+    from edgekernelbench.records.read import find_records
     from edgekernelbench.runs.audit import audit as findings_of
     from edgekernelbench.runs.audit import rerun as evaluate_again
 
     loaded = find_records(folder)
-    for problem in loaded.problems:
-        err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
+    warn(loaded.problems)
     if rerun is not None:
         _again(*evaluate_again(loaded.records, rerun), json)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -94,6 +95,12 @@ def fail(error: UsageError) -> None:
     err.print(f"[bold red]error:[/] {escape(error.message)}", soft_wrap=True)
     if error.help:
         err.print(f"[bold]help:[/] {escape(error.help)}", soft_wrap=True)
+
+
+def warn(problems: Iterable[str]) -> None:
+    """Prints what is wrong with the input and does not stop the command, a line each."""
+    for problem in problems:
+        err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
 
 
 def microseconds(value: float) -> str:

@@ -9,30 +9,49 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from edgekernelbench.cli.common import JsonOption, err, out, print_json
+from edgekernelbench.cli.common import JsonOption, err, out, print_json, quantity, warn
 from edgekernelbench.cli.tables import plain_table
+from edgekernelbench.report.words import change_words
 from edgekernelbench.scores.attempts import baseline_order
 
 
 def compare(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The --out folder of a run.")],
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="The --out folder of another.")],
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it as an offline page, too.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Compare two runs, paired by task: Correct@1, Fast@p and times, each with a test."""
-    from edgekernelbench.records.store import find_records
-    from edgekernelbench.scores.compare import compare as compute
+    from edgekernelbench.report.comparison import compare_runs, comparison_page
+    from edgekernelbench.report.write import write_page
 
-    loaded = [find_records(folder) for folder in (run_a, run_b)]
-    for problem in (problem for one in loaded for problem in one.problems):
-        err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
-    result = compute(loaded[0].records, loaded[1].records)
+    found = compare_runs(run_a, run_b)
+    warn(found.problems)
+    if html is not None:
+        size = write_page(html, comparison_page(found))
+        err.print(f"{html}: {quantity(size, 'B')}", markup=False)
     if json:
-        print_json(result)
+        print_json(found.result)
         return
-    out.print(_table(result))
-    for line in (*_unpaired(result["not_paired"]), *result["notes"]):
+    out.print(_table(found.result))
+    for ahead, words in (("a", "better in A"), ("b", "worse in A")):
+        _print_changes(words, found.changed(ahead))
+    for line in (*found.unpaired, *found.result["notes"]):
         out.print(f"note: {line}", markup=False)
+
+
+_SHOWN = 5
+
+
+def _print_changes(words: str, changed: list[dict[str, Any]]) -> None:
+    """The gravest ones, a line each."""
+    out.print(f"{words}: {len(changed)} tasks", markup=False)
+    for change in changed[:_SHOWN]:
+        out.print(f"  {change['workload']}: {change_words(change)}", markup=False)
+    if len(changed) > _SHOWN:
+        out.print(f"  and {len(changed) - _SHOWN} more; --html shows all", markup=False)
 
 
 def _table(result: dict[str, Any]) -> Table:
@@ -88,17 +107,3 @@ def _time_cells(time: dict[str, Any]) -> tuple[str, ...]:
 
 def _chance(p_value: float) -> str:
     return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
-def _unpaired(unpaired: dict[str, list[str]]) -> list[str]:
-    words = {
-        "only_in_a": "only in A",
-        "only_in_b": "only in B",
-        "outside_denominator": "without a verdict on the kernel in A or B",
-    }
-    return [
-        f"not paired: {len(tasks)} tasks {words[why]} ({', '.join(tasks[:3])}"
-        + (", ...)" if len(tasks) > 3 else ")")
-        for why, tasks in unpaired.items()
-        if tasks
-    ]

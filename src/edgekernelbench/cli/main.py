@@ -21,6 +21,7 @@ from edgekernelbench.cli import (
     doctor,
     evaluate,
     explain,
+    export,
     portability,
     report,
     run,
@@ -49,6 +50,7 @@ app.command("deploy")(deploy.deploy)
 app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
+app.command("export")(export.export)
 app.command("portability")(portability.portability)
 app.command("report")(report.report)
 app.command("run")(run.run)

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from edgekernelbench.cli.common import err, out, quantity
+from edgekernelbench.cli.common import out, quantity, warn
 
 
 def report(
@@ -28,7 +27,6 @@ def report(
     from edgekernelbench.report.write import write_page
 
     found = read_entries(folders)
-    for problem in found.problems:
-        err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
+    warn(found.problems)
     size = write_page(output, report_page(found, sorted(set(k or [1]))))
     out.print(f"{output}: {len(found.entries)} runs, {quantity(size, 'B')}", markup=False)

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from edgekernelbench.cli.common import JsonOption, err, out, print_json
+from edgekernelbench.cli.common import JsonOption, err, out, print_json, warn
 from edgekernelbench.cli.tables import score_tables
 
 
@@ -26,14 +25,13 @@ def score(
     json: JsonOption = False,
 ) -> None:
     """Score the records of a run."""
-    from edgekernelbench.records.store import find_records
+    from edgekernelbench.records.read import find_records
     from edgekernelbench.scores.resources import bytes_of
     from edgekernelbench.scores.score import score as compute
 
     cap = None if memory_cap is None else bytes_of(memory_cap)
     loaded = find_records(folder)
-    for problem in loaded.problems:
-        err.print(f"[yellow]warning:[/] {escape(problem)}", soft_wrap=True)
+    warn(loaded.problems)
     if loaded.replaced:
         tokens = sum(record.spent.tokens or 0 for record in loaded.replaced)
         err.print(

@@ -44,7 +44,7 @@ def trajectory(
 
 
 def _records(folder: Path) -> list[Record]:
-    from edgekernelbench.records.store import RECORDS, read_records
+    from edgekernelbench.records.read import RECORDS, read_records
 
     path = folder / RECORDS
     if not path.is_file():
@@ -55,7 +55,7 @@ def _records(folder: Path) -> list[Record]:
 
 def _text(folder: Path, key: str | None) -> str | None:
     """A text of the run; None where it was not kept or is gone."""
-    from edgekernelbench.records.store import kept_text
+    from edgekernelbench.records.read import kept_text
 
     return None if key is None else kept_text(folder, key)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.records.read import find_records
 from edgekernelbench.records.schema import Record
-from edgekernelbench.records.store import find_records
 
 
 class Measured(BaseModel):

@@ -27,8 +27,8 @@ from edgekernelbench.evaluator import Evaluator
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
 from edgekernelbench.llm.coding import ready_line, sandbox_spec
 from edgekernelbench.llm.provider import InspectModel
+from edgekernelbench.records.read import RECORDS, read_records
 from edgekernelbench.records.schema import Record, Spent, record_id
-from edgekernelbench.records.store import RECORDS, read_records
 from edgekernelbench.runs.order import Order, Sandbox
 from edgekernelbench.runs.run import UNANSWERED, Attempts, Observer, Silent
 from edgekernelbench.scores.attempts import is_fast

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgekernelbench.records.read import kept_kernel, kept_text
 from edgekernelbench.records.schema import Record
-from edgekernelbench.records.store import kept_kernel, kept_text
 from edgekernelbench.report.entries import Entry
 from edgekernelbench.report.pack import Pool, pack
 

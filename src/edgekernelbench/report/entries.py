@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.records.read import SETTINGS, find_records
 from edgekernelbench.records.schema import Record
-from edgekernelbench.records.store import SETTINGS, find_records
 from edgekernelbench.scores.likeness import by_kind
 from edgekernelbench.targets.model import Target
 
@@ -66,19 +66,35 @@ def read_entries(folders: Sequence[Path]) -> Entries:
     return Entries(_named(found), tuple(problems))
 
 
-def _read(folder: Path) -> tuple[list[Entry], tuple[str, ...]]:
+def read_whole(folder: Path) -> tuple[Entry, tuple[str, ...]]:
+    """All records of a folder as one entry, mixed or not; and what was no record.
+
+    Raises:
+        UsageError: there is none.
+    """
     loaded = find_records(folder)
-    places = {id(r): place for r, place in zip(loaded.records, loaded.folders, strict=True)}
+    resolved = folder.resolve()
+    name = resolved.name if resolved.is_dir() else resolved.parent.name
+    return Entry(name, loaded.records, loaded.folders, _targets(loaded.folders)), loaded.problems
+
+
+def _read(folder: Path) -> tuple[list[Entry], tuple[str, ...]]:
+    whole, problems = read_whole(folder)
+    places = {id(r): place for r, place in zip(whole.records, whole.folders, strict=True)}
+    entries = [
+        replace(whole, records=tuple(kind), folders=tuple(places[id(record)] for record in kind))
+        for kind in by_kind(whole.records)
+    ]
+    return entries, problems
+
+
+def _targets(folders: Sequence[Path]) -> dict[str, Target]:
     targets: dict[str, Target] = {}
-    for place in dict.fromkeys(loaded.folders):
+    for place in dict.fromkeys(folders):
         target = _target(place / SETTINGS)
         if target is not None:
             targets.setdefault(target.name, target)
-    entries = [
-        Entry("", tuple(kind), tuple(places[id(record)] for record in kind), targets)
-        for kind in by_kind(loaded.records)
-    ]
-    return entries, loaded.problems
+    return targets
 
 
 def _target(settings: Path) -> Target | None:

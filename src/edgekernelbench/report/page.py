@@ -64,7 +64,7 @@ def render_page(template: str, scripts: Sequence[str], **values: Any) -> str:
     a stranger's record says is data."""
     script = "\n".join(_source(name) for name in scripts)
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
+    page = (
         _environment()
         .get_template(template)
         .render(
@@ -74,6 +74,7 @@ def render_page(template: str, scripts: Sequence[str], **values: Any) -> str:
             **values,
         )
     )
+    return page.lstrip()  # what macros leave behind
 
 
 @cache
@@ -94,6 +95,9 @@ def _environment() -> jinja2.Environment:
         "interval": words.interval,
         "amount": words.amount,
         "plain": words.plain,
+        "signed": words.signed,
+        "chance": words.chance,
+        "change": words.change_words,
         "why": why,
     }
     return environment

@@ -70,3 +70,31 @@ def amount(value: float, name: str) -> str:
 def plain(name: str) -> str:
     """A stored name in words: ``wrong_result`` becomes ``wrong result``."""
     return name.replace("_", " ").removesuffix(" ir") + (" IR" if name.endswith("_ir") else "")
+
+
+def signed(value: float) -> str:
+    """A difference of shares in points."""
+    return f"{100 * value:+.1f}"
+
+
+def chance(p_value: float | None) -> str:
+    """A p-value with three decimals."""
+    if p_value is None:
+        return "–"
+    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def change_words(change: dict[str, Any]) -> str:
+    """A task in two runs: what differs, A first."""
+    a, b = change["a"], change["b"]
+    match change["what"]:
+        case "correct" if {a["correct"], b["correct"]} <= {0.0, 1.0}:
+            return f"{plain(a['status'])} in A, {plain(b['status'])} in B"
+        case "correct":
+            return f"correct in {percent(a['correct'])} of attempts, {percent(b['correct'])} in B"
+        case "fast":
+            return f"{times(a['speedup'])} of its best baseline, {times(b['speedup'])} in B"
+        case "time":
+            low, high = times(change["low"]), times(change["high"])
+            return f"B takes {times(change['ratio'])} as long as A [{low}, {high}]"
+    return "no difference"

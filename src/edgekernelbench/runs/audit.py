@@ -14,8 +14,8 @@ from edgekernelbench.evaluator.environment import observe
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus, Performance
 from edgekernelbench.evaluator.plausible import least_seconds
 from edgekernelbench.evaluator.task import as_task
+from edgekernelbench.records.read import RECORDS
 from edgekernelbench.records.schema import Record
-from edgekernelbench.records.store import RECORDS
 from edgekernelbench.scores.attempts import is_correct, speedups
 from edgekernelbench.suite.find import find_workload
 from edgekernelbench.targets.peaks import load_peaks

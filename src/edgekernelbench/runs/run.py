@@ -21,8 +21,9 @@ from edgekernelbench.evaluator.environment import versions
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.evaluator.room import disk_refused
 from edgekernelbench.evaluator.task import as_task
+from edgekernelbench.records.read import RECORDS, read_records
 from edgekernelbench.records.schema import Record, Step, TaskFacts, record_id
-from edgekernelbench.records.store import RECORDS, RunStore, read_records
+from edgekernelbench.records.store import RunStore
 from edgekernelbench.runs.bench import Bench, Stopped
 from edgekernelbench.runs.order import RunConfig, completed
 from edgekernelbench.suite import TOLERANCE_VERSION, Workload

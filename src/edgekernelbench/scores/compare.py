@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,19 +13,23 @@ from edgekernelbench.records.schema import Record
 from edgekernelbench.scores import paired
 from edgekernelbench.scores.attempts import (
     Success,
-    counted,
     has_baseline,
     is_correct,
     is_fast,
     speedups,
-    task_of,
 )
+from edgekernelbench.scores.changes import changes
 from edgekernelbench.scores.likeness import refuse_mixtures, refuse_unlike
+from edgekernelbench.scores.pairs import (
+    Pairs,
+    baseline_medians_of,
+    log_ratio,
+    medians_of,
+    pair_up,
+    share,
+)
 from edgekernelbench.scores.shares import THRESHOLDS
 from edgekernelbench.scores.statistics import LEAST_FOR_BOOTSTRAP, mean_interval
-
-Pairs = Mapping[str, tuple[Sequence[Record], Sequence[Record]]]
-"""Attempts of both runs inside the denominator, by task."""
 
 MCNEMAR = "McNemar, exact"
 SIGN_FLIP = "sign flips over tasks"
@@ -40,7 +44,8 @@ def compare(a: Sequence[Record], b: Sequence[Record]) -> dict[str, Any]:
 
     Returns:
         The JSON object of ``ekb compare --json``. Differences are A less B, ratios of times are
-        B over A, so above zero and above one A is ahead.
+        B over A, so above zero and above one A is ahead. ``changes``: a `changes.Change` a task.
+        ``a_count``: tasks with a success in A; likewise ``b_count``.
 
     Raises:
         UsageError: a run mixes agents, models, budgets or tolerance versions, the two were not
@@ -49,7 +54,7 @@ def compare(a: Sequence[Record], b: Sequence[Record]) -> dict[str, Any]:
     for side in (a, b):
         refuse_mixtures(side)
     refuse_unlike(a, b)
-    pairs, unpaired = _paired(a, b)
+    pairs, unpaired = pair_up(a, b)
     if not pairs:
         told = ", ".join(f"{len(tasks)} {name}" for name, tasks in unpaired.items())
         raise UsageError(
@@ -68,17 +73,25 @@ def compare(a: Sequence[Record], b: Sequence[Record]) -> dict[str, Any]:
             for baseline in baselines
         },
         "time": _times(pairs),
+        "by_level": _by(pairs, lambda r: str(r.task.level)),
+        "by_family": _by(pairs, lambda r: r.task.family),
+        "changes": [change.as_dict() for change in changes(pairs)],
     }
 
 
-def _paired(a: Sequence[Record], b: Sequence[Record]) -> tuple[Pairs, dict[str, list[str]]]:
-    judged_a, judged_b = counted(a), counted(b)
-    seen_a, seen_b = ({task_of(r) for r in side} for side in (a, b))
-    pairs = {t: (judged_a[t], judged_b[t]) for t in sorted(judged_a.keys() & judged_b.keys())}
-    return pairs, {
-        "only_in_a": sorted(seen_a - seen_b),
-        "only_in_b": sorted(seen_b - seen_a),
-        "outside_denominator": sorted((seen_a & seen_b) - pairs.keys()),
+def _by(pairs: Pairs, key: Callable[[Record], str]) -> dict[str, dict[str, Any]]:
+    """The figures that decide, for the tasks of each group."""
+    groups: dict[str, dict[str, tuple[Sequence[Record], Sequence[Record]]]] = {}
+    for task, pair in pairs.items():
+        groups.setdefault(key(pair[0][0]), {})[task] = pair
+    return {
+        name: {
+            "n": len(groups[name]),
+            "correct_at": {"1": _shares(groups[name], is_correct)},
+            "fast_at": {"best": {"1.0": _fast(groups[name], "best", 1.0)}},
+            "time": _times(groups[name]),
+        }
+        for name in sorted(groups)
     }
 
 
@@ -151,7 +164,7 @@ def _fast(pairs: Pairs, baseline: str, p: float) -> dict[str, Any]:
 
 def _shares(pairs: Pairs, success: Success) -> dict[str, Any]:
     """Both shares, their difference, its test, and the least difference that it would find."""
-    shares = np.array([[_share(side, success) for side in pair] for pair in pairs.values()])
+    shares = np.array([[share(side, success) for side in pair] for pair in pairs.values()])
     n = len(pairs)
     a, b = shares.reshape(n, 2).T
     out: dict[str, Any] = {
@@ -159,16 +172,14 @@ def _shares(pairs: Pairs, success: Success) -> dict[str, Any]:
         "a": float(a.mean()) if n else None,
         "b": float(b.mean()) if n else None,
         "difference": float((a - b).mean()) if n else None,
+        "a_count": int((a > 0).sum()),
+        "b_count": int((b > 0).sum()),
         "a_ahead": int((a > b).sum()),
         "b_ahead": int((b > a).sum()),
     }
     if all(len(side) == 1 for pair in pairs.values() for side in pair):
         return out | _mcnemar(out["a_ahead"], out["b_ahead"], n)
     return out | _over_tasks(a - b)
-
-
-def _share(attempts: Sequence[Record], success: Success) -> float:
-    return sum(map(success, attempts)) / len(attempts)
 
 
 def _mcnemar(only_a: int, only_b: int, n: int) -> dict[str, Any]:
@@ -207,10 +218,10 @@ def _times(pairs: Pairs) -> dict[str, Any]:
     """
     raw, drift = [], []
     for a, b in pairs.values():
-        if (ratio := _log_ratio(a, b, _medians)) is None:
+        if (ratio := log_ratio(a, b, medians_of)) is None:
             continue
         raw.append(ratio)
-        drift.append(_log_ratio(a, b, _baseline_medians))
+        drift.append(log_ratio(a, b, baseline_medians_of))
     known = [(r, d) for r, d in zip(raw, drift, strict=True) if d is not None]
     adjusted = np.array([r - d for r, d in known], np.float64)
     out = _factor(adjusted)
@@ -236,39 +247,4 @@ def _factor(logs: paired.Differences) -> dict[str, float | None]:
         "ratio": math.exp(logs.mean()) if logs.size else None,
         "low": None if low is None else math.exp(low),
         "high": None if high is None else math.exp(high),
-    }
-
-
-Medians = Mapping[str, float]
-
-
-def _log_ratio(
-    a: Sequence[Record], b: Sequence[Record], medians: Callable[[Record], Medians]
-) -> float | None:
-    """Mean logarithm of B over A, of all that both tell."""
-    sides = [_mean_logs([medians(r) for r in side if is_correct(r)]) for side in (a, b)]
-    common = sides[0].keys() & sides[1].keys()
-    return sum(sides[1][k] - sides[0][k] for k in common) / len(common) if common else None
-
-
-def _mean_logs(told: Sequence[Medians]) -> dict[str, float]:
-    logs: dict[str, list[float]] = {}
-    for medians in told:
-        for name, value in medians.items():
-            logs.setdefault(name, []).append(math.log(value))
-    return {name: sum(values) / len(values) for name, values in logs.items()}
-
-
-def _medians(record: Record) -> Medians:
-    performance = None if record.evaluation is None else record.evaluation.performance
-    return {} if performance is None else {"kernel": performance.median_us}
-
-
-def _baseline_medians(record: Record) -> Medians:
-    evaluation = record.evaluation
-    results = {} if evaluation is None else evaluation.baselines
-    return {
-        name: result.median_us
-        for name, result in results.items()
-        if result.median_us is not None and result.scored
     }

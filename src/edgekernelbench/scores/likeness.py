@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import Performance
 from edgekernelbench.records.schema import Record
+from edgekernelbench.targets.model import Target
 
 _OF_ONE_RUN: dict[str, Callable[[Record], object]] = {
     "agent": lambda r: r.agent,
@@ -24,7 +25,7 @@ def refuse_mixtures(records: Sequence[Record]) -> None:
 
     Raises:
         UsageError: they mix agents, their options, models, budgets or tolerance versions, or on a
-            target processors, numbers of threads, cache states or timers.
+            target processors, devices, numbers of threads, cache states or timers.
     """
     for name, key in _OF_ONE_RUN.items():
         values = sorted({str(key(record)) for record in records})
@@ -57,7 +58,7 @@ def refuse_unlike(a: Sequence[Record], b: Sequence[Record]) -> None:
 
     Raises:
         UsageError: they differ in tolerance version or target, or on a target in processor,
-            threads, cache state or timer; or one of them mixes some.
+            device, threads, cache state or timer; or one of them mixes some.
     """
     _refuse("tolerance version", *({str(r.task.tolerance_version) for r in s} for s in (a, b)))
     targets, others = ({record.task.target for record in s} for s in (a, b))
@@ -67,6 +68,21 @@ def refuse_unlike(a: Sequence[Record], b: Sequence[Record]) -> None:
         here, there = ([r for r in s if r.task.target == target] for s in (a, b))
         for name, values in _CONDITIONS.items():
             _refuse(f"{name} on {target}", set(values(here)), set(values(there)))
+
+
+def refuse_other_devices(a: Mapping[str, Target], b: Mapping[str, Target]) -> None:
+    """Refuses two runs on devices of one name that describe themselves differently.
+
+    Args:
+        a, b: targets by name, as the settings of each run have them; what they do not tell
+            contradicts nothing.
+
+    Raises:
+        UsageError: they do.
+    """
+    for name in sorted(a.keys() & b.keys()):
+        if a[name].description and b[name].description:
+            _refuse(f"device named {name}", {a[name].description}, {b[name].description})
 
 
 def _refuse(name: str, a: set[str], b: set[str]) -> None:
@@ -92,8 +108,15 @@ def _processors(records: Iterable[Record]) -> Iterator[str]:
             yield record.evaluation.environment.cpu
 
 
+def _devices(records: Iterable[Record]) -> Iterator[str]:
+    for performance in _performances(records):
+        if performance.device is not None and performance.device.state is not None:
+            yield performance.device.state.name
+
+
 _CONDITIONS: dict[str, Callable[[Iterable[Record]], Iterable[str]]] = {
     "processor": _processors,
+    "device": _devices,
     "number of threads": lambda records: (str(p.threads) for p in _performances(records)),
     "cache state": lambda records: (p.cache_state for p in _performances(records)),
     "timer": lambda records: (p.timer for p in _performances(records)),
