@@ -197,6 +197,14 @@ def test_repair_tells_what_came_of_each_kernel_and_keeps_the_fastest():
     assert "crashed. died" in told[3] and "3 evaluations" in told[3]
     assert "takes 7 us" in told[4] and "1.50 times as fast as tvm, the one to beat" in told[4]
     assert "best correct kernel so far takes 5 us" in told[5] and "1 evaluation on" in told[5]
+    steps = [(s.action, s.status, s.median_us) for s in bench.device.trajectory]
+    assert ("check", EvaluationStatus.UNPARSEABLE, None) in steps
+    assert ("check", EvaluationStatus.INVALID_IR, None) in steps
+    assert ("evaluate", EvaluationStatus.CRASHED, None) in steps
+    assert [us for action, _, us in steps if action == "keep"] == [7.0, 5.0]
+    assert [s.before_us for s in bench.device.trajectory if s.median_us == 9.0] == [5.0]
+    last = bench.device.trajectory[-1]
+    assert (last.action, last.reason) == ("stop", "all 4 evaluations are used; 6 questions")
     roles = [message.role for message in script.asked[-1]]
     assert roles == ["system", "user", *["assistant", "user"] * 4]
 

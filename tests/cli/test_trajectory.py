@@ -36,6 +36,8 @@ STEPS = (
         reason="odd",
         status=EvaluationStatus.CRASHED,
     ),
+    Step(action="check", seconds=2.1, reason="E410: why", status=EvaluationStatus.INVALID_IR),
+    Step(action="check", seconds=2.2),
     Step(action="stop", seconds=3.0, reason=f"{'all evaluations are used; ' * 5}2 refused"),
 )
 
@@ -53,7 +55,9 @@ def folder(tmp_path: Path) -> Path:
 def test_a_table_of_steps(folder: Path) -> None:
     said = CliRunner().invoke(app, ["trajectory", str(folder), "--patches"])
     assert said.exit_code == 0, said.output
-    for part in ("route", "1234 tokens", "2.50x", "10 us", "crashed: odd", PATCH, "2 refused"):
+    parts = ("route", "1234 tokens", "2.50x", "10 us", "crashed: odd", PATCH, "2 refused")
+    repair = ("invalid_ir: E410: why", "it can be built", "verdict: correct, 10 us")
+    for part in (*parts, *repair, "spent: 1 questions, 8 evaluations, 1 s without the wait"):
         assert part in said.output, part
 
 

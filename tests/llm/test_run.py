@@ -181,7 +181,8 @@ def test_repair_uses_its_evaluations_and_no_more(tmp_path: Path) -> None:
     for record in records:
         assert record.spent.evaluations == 2 and record.spent.tokens == 30
         actions = [step.action for step in record.trajectory]
-        assert actions == ["ask", "check", "evaluate"] * 2
+        turn = ["ask", "check", "evaluate"]
+        assert actions == [*turn, "keep", *turn, "stop"]
     assert Session.overlaps == 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,7 +14,8 @@ from typer.testing import CliRunner
 from edgekernelbench.cli.main import app
 from edgekernelbench.cli.tables import score_tables
 from edgekernelbench.errors import UsageError
-from edgekernelbench.evaluator.model import EvaluationStatus, Resources
+from edgekernelbench.evaluator.conditions import Noise
+from edgekernelbench.evaluator.model import TOO_BUSY, Evaluation, EvaluationStatus, Resources
 from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores.resources import bytes_of
 from edgekernelbench.scores.score import score
@@ -208,6 +210,41 @@ def test_what_correct_kernels_take() -> None:
     assert bill["memory_bytes"] == {"n": 2, "median": 20, "max": 30}
     assert bill["first_call_us"] == {"n": 2, "median": 50.0, "max": 50.0}
     assert bill["code_bytes"] == {"n": 0, "median": None, "max": None}
+
+
+def test_times_that_cannot_be_relied_on_are_counted() -> None:
+    noise = Noise(seconds=1.0, causes=("others",), widening=1.5)
+
+    def timed(workload: str, **changes: Any) -> Record:
+        found = correct(workload, {}, None)
+        assert found.performance is not None
+        figures = found.performance.model_copy(update=changes)
+        return record(workload, found.model_copy(update={"performance": figures}))
+
+    busy = Evaluation(
+        status=EvaluationStatus.INFRA_ERROR,
+        workload="d__01",
+        target="llvm",
+        message=f"{TOO_BUSY}: why",
+    )
+    quiet = [timed("a__01"), record("e__01", status=EvaluationStatus.INFRA_ERROR)]
+    records = [
+        *quiet,
+        timed("b__01", noise=noise),
+        timed("c__01", noise=noise, interval_reached=False),
+        record("d__01", busy),
+    ]
+    assert score(records)["timing"] == {"correct": 3, "noisy": 2, "wide": 1, "none": 1}
+    shown = _shown(records)
+    assert "of 3 correct attempts 2 measured on a noisy machine, intervals stretched; 1" in shown
+    assert "1 attempts have none, the machine was too busy" in shown
+    assert "timing:" not in _shown(quiet)
+
+
+def _shown(records: list[Record]) -> str:
+    out = StringIO()
+    Console(file=out, width=200).print(next(iter(score_tables(score(records)))))
+    return " ".join(out.getvalue().split())
 
 
 def test_one_attempt_a_task_has_wilsons_interval_and_several_a_bootstrap() -> None:

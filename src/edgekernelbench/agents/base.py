@@ -181,7 +181,7 @@ class Device:
                 action="evaluate",
                 seconds=round(self.budget.seconds, 3),
                 layer=layer,
-                reason=reason,
+                reason=_with_message(reason, evaluation.message),
                 status=evaluation.status,
                 median_us=None if performance is None else performance.median_us,
                 kernel_hash=evaluation.kernel_hash,
@@ -255,6 +255,15 @@ class Device:
         """Adds a decision to the trajectory."""
         self.trajectory.append(step)
         self.on_step(step)
+
+
+def _with_message(reason: str, message: str) -> str:
+    """What is recorded of an evaluation that failed: the agent's reason, then the verdict's."""
+    short = message if len(message) <= _MESSAGE else f"{message[:_MESSAGE]}..."
+    return ": ".join(filter(None, (reason, short)))
+
+
+_MESSAGE = 300
 
 
 def _shares(profile: StageProfile) -> str:

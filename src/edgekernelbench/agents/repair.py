@@ -13,6 +13,7 @@ from edgekernelbench.agents.model import Message, Model, Reply
 from edgekernelbench.agents.prompts import budget_text, first_prompt, prompt_version, render
 from edgekernelbench.agents.talk import Talk
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.records.schema import Step
 
 _KEPT_TURNS = 4
 """Exchanges that a prompt repeats, the last ones; the best kernel is told beside them."""
@@ -64,7 +65,8 @@ class _Attempt:
     def run(self, turns: int | None) -> Answer:
         beginning = first_prompt(self._task, self._device.budget)
         while turns is None or self._asked < turns:
-            reply = self._talk.ask([*beginning, *self._history[-2 * _KEPT_TURNS :]])
+            reason = f"question {self._asked + 1}"
+            reply = self._talk.ask([*beginning, *self._history[-2 * _KEPT_TURNS :]], reason)
             if isinstance(reply, Refused):
                 return self._answer(reply.message)
             self._asked += 1
@@ -76,6 +78,7 @@ class _Attempt:
         return self._answer(f"all {turns} questions are asked")
 
     def _answer(self, why: str) -> Answer:
+        self._note("stop", f"{why}; {self._asked} questions")
         if self._best is not None:
             return Answer(self._best.kernel, why)
         kernel, fault = self._last
@@ -88,13 +91,16 @@ class _Attempt:
         found = extract_kernel(reply.text, kernel_name(self._task))
         if found is None:
             self._last = (self._last[0], no_kernel_in(reply))
+            self._note("check", self._last[1], status=EvaluationStatus.UNPARSEABLE)
             return self._feedback(extracted=False)
         self._last = (found.text, "")
         check = self._device.check(found.text)
         if check.status is not None:
             told = diagnostics_text(check.diagnostics) or check.message
             return self._feedback(diagnostics=told)
-        result = self._device.evaluate(found.text)
+        before = None if self._best is None else self._best.us
+        reason = f"answer {self._asked}"
+        result = self._device.evaluate(found.text, reason, before_us=before)
         if isinstance(result, Refused):
             return result.message
         if result.performance is None:
@@ -102,7 +108,12 @@ class _Attempt:
         us = result.performance.median_us
         if self._best is None or us < self._best.us:
             self._best = _Best(found.text, us, self._asked)
+            self._note("keep", reason, median_us=us, kernel_hash=result.kernel_hash)
         return self._measured(result)
+
+    def _note(self, action: str, reason: str, **facts: Any) -> None:
+        seconds = round(self._device.budget.seconds, 3)
+        self._device.note(Step(action=action, seconds=seconds, reason=reason, **facts))
 
     def _measured(self, result: Evaluation) -> str:
         performance = result.performance

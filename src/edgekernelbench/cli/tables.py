@@ -171,6 +171,21 @@ def _beside(result: dict[str, Any]) -> str:
             f"\nin the cap of {quantity(cap['bytes'], 'B')}: Correct@1 {correct}; correct, but "
             f"over it {cap['over']}, of unknown need {cap['unknown']}."
         )
+    return lines + _timing(result["timing"])
+
+
+def _timing(counts: dict[str, int]) -> str:
+    """How many times are doubtful, where some are."""
+    told = {
+        "noisy": "measured on a noisy machine, intervals stretched",
+        "wide": "with a wider interval than asked for",
+    }
+    parts = [f"{counts[name]} {words}" for name, words in told.items() if counts[name]]
+    lines = ""
+    if parts:
+        lines += f"\ntiming: of {counts['correct']} correct attempts {'; '.join(parts)}."
+    if counts["none"]:
+        lines += f"\ntiming: {counts['none']} attempts have none, the machine was too busy."
     return lines
 
 

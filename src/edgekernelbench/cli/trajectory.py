@@ -66,6 +66,8 @@ def _as_data(record: Record, folder: Path) -> dict[str, Any]:
         for step in record.trajectory
     ]
     spent = record.spent.model_dump(mode="json")
+    evaluation = record.evaluation
+    performance = None if evaluation is None else evaluation.performance
     return {
         "id": record.id,
         "workload": record.task.workload,
@@ -73,6 +75,8 @@ def _as_data(record: Record, folder: Path) -> dict[str, Any]:
         "options": record.agent_options,
         "epoch": record.epoch,
         "status": record.status.value,
+        "message": record.message if evaluation is None else evaluation.message,
+        "median_us": None if performance is None else performance.median_us,
         "spent": spent,
         "steps": steps,
     }
@@ -86,6 +90,7 @@ def _print(record: Record, folder: Path, patches: bool) -> None:
     for step in record.trajectory:
         table.add_row(*map(escape, _row(step)))
     out.print(table)
+    out.print(f"{_verdict(record)}\n{_spent(record)}\n", markup=False, soft_wrap=True)
     if patches:
         for number, step in enumerate(record.trajectory):
             text = _text(folder, step.patch)
@@ -96,10 +101,36 @@ def _print(record: Record, folder: Path, patches: bool) -> None:
                 err.print(f"the text of step {number} is not in {folder}")
 
 
+def _verdict(record: Record) -> str:
+    """On the kernel that was handed in, which the harness evaluated once more."""
+    evaluation = record.evaluation
+    if evaluation is None or evaluation.performance is None:
+        message = record.message if evaluation is None else evaluation.message
+        return f"verdict: {record.status.value}: {message}".removesuffix(": ")
+    told = f"verdict: {record.status.value}, {microseconds(evaluation.performance.median_us)}"
+    best = None if evaluation.best is None else evaluation.baselines[evaluation.best].speedup
+    return told if best is None else f"{told}, {best:.2f} times as fast as {evaluation.best}"
+
+
+def _spent(record: Record) -> str:
+    spent = record.spent
+    parts = [
+        (sum(step.action == "ask" for step in record.trajectory) or None, "questions"),
+        (spent.tokens or None, "tokens"),
+        (spent.evaluations, "evaluations"),
+        (spent.seconds, "s without the wait for the device"),
+    ]
+    told = [f"{value:,.4g} {unit}" if unit[0] == "s" else f"{value:,} {unit}"
+            for value, unit in parts if value is not None]  # fmt: skip
+    return f"spent: {', '.join(told)}"
+
+
 def _row(step: Step) -> tuple[str, ...]:
     told = step.reason if step.action == "stop" else step.reason[:_REASON]
-    if step.status is not None and step.median_us is None and step.action == "evaluate":
-        told = f"{step.status.value}: {told}"
+    if step.status is not None and step.median_us is None:
+        told = f"{step.status.value}: {told}".removesuffix(": ")
+    elif step.action == "check":
+        told = told or "it can be built"
     if step.tokens is not None:
         told = f"{step.tokens} tokens; {told}"
     return (

@@ -21,6 +21,7 @@ from edgekernelbench.evaluator.contestant import Contestant, Failure
 from edgekernelbench.evaluator.judge import Judge, WrongResult
 from edgekernelbench.evaluator.match import Match
 from edgekernelbench.evaluator.model import (
+    TOO_BUSY,
     Evaluation,
     EvaluationStatus,
     Resources,
@@ -290,7 +291,7 @@ class Attempt:
         }
         suspicion = match.suspicion(performance)
         if suspicion and (doubt := match.doubt()):
-            message = f"the machine is too busy to tell whether this is true: {suspicion} ({doubt})"
+            message = f"{TOO_BUSY}: {suspicion} ({doubt})"
             return _Verdict(EvaluationStatus.INFRA_ERROR, message)
         if suspicion:
             fields["quarantined"] = performance

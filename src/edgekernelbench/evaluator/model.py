@@ -47,6 +47,9 @@ OUTSIDE_DENOMINATOR: frozenset[EvaluationStatus] = frozenset(
 )
 """Statuses that say nothing of the kernel: always printed, never counted."""
 
+TOO_BUSY = "the machine is too busy to tell whether this is true"
+"""How the message of an ``infra_error`` begins where a time may be true or not."""
+
 _JUDGED = frozenset(
     (EvaluationStatus.CORRECT, EvaluationStatus.WRONG_RESULT, EvaluationStatus.IMPLAUSIBLE)
 )

@@ -16,6 +16,7 @@ from edgekernelbench.scores.likeness import refuse_mixtures
 from edgekernelbench.scores.portability import portability
 from edgekernelbench.scores.shares import correct_at, fast_at, without
 from edgekernelbench.scores.statistics import LEAST_FOR_BOOTSTRAP, geometric_mean
+from edgekernelbench.scores.timing import timing
 
 GROUPINGS: dict[str, Callable[[Record], str]] = {
     "by_level": lambda r: str(r.task.level),
@@ -56,6 +57,7 @@ def score(
     ks = tuple(ks)
     result = _section(records, ks)
     result["without_overhead"] = _without_overhead(records)
+    result["timing"] = timing(records)
     result["resources"] = resources.summary(records)
     if memory_cap is not None:
         baselines = list(result["fast_at"])
