@@ -117,13 +117,13 @@ def find_records(folder: Path) -> Loaded:
         problems += part.problems
         if again:
             problems.append(f"{path}: {again} attempts are in another folder, too; they count once")
-        if missing := _missing(path, part.records):
-            problems.append(f"{path}: {missing} attempts of this run have no record")
+        if gone := missing(path, part.records):
+            problems.append(f"{path}: {gone} attempts of this run have no record")
     found = tuple(record for record, _ in records.values())
     return Loaded(found, tuple(problems), tuple(folder for _, folder in records.values()))
 
 
-def _missing(path: Path, records: Iterable[Record]) -> int:
+def missing(path: Path, records: Iterable[Record]) -> int:
     """How many attempts the settings beside a run's records name that have none; 0 where no
     settings say."""
     try:
