@@ -28,6 +28,7 @@ from edgekernelbench.cli import (
     score,
     suite,
     trajectory,
+    verify,
 )
 from edgekernelbench.cli.common import err, fail
 from edgekernelbench.errors import UsageError
@@ -56,6 +57,7 @@ app.command("report")(report.report)
 app.command("run")(run.run)
 app.command("score")(score.score)
 app.command("trajectory")(trajectory.trajectory)
+app.command("verify")(verify.verify)
 
 
 _UNREAD = 128 + signal.SIGPIPE

@@ -126,8 +126,8 @@ def find_records(folder: Path) -> Loaded:
         problems += part.problems
         if again:
             problems.append(f"{path}: {again} attempts are in another folder, too; they count once")
-        if missing := _missing(path, part.records):
-            problems.append(f"{path}: {missing} attempts of this run have no record")
+        if gone := missing(path, part.records):
+            problems.append(f"{path}: {gone} attempts of this run have no record")
     found = tuple(record for record, _ in records.values())
     replaced = {(r.run, r.id, r.started): r for part in loaded for r in part.replaced}
     return Loaded(
@@ -138,7 +138,7 @@ def find_records(folder: Path) -> Loaded:
     )
 
 
-def _missing(path: Path, records: Iterable[Record]) -> int:
+def missing(path: Path, records: Iterable[Record]) -> int:
     """How many attempts the settings beside a run's records name that have none; 0 where no
     settings say."""
     try:

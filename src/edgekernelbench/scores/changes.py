@@ -137,7 +137,7 @@ def _half_width(attempts: Sequence[Record], names: set[str]) -> float:
     widths = []
     for record in attempts:
         if is_correct(record) and record.evaluation is not None:
-            own = [_width(record.evaluation.baselines[n]) for n in names & _names(record)]
+            own = [speedup_width(record.evaluation.baselines[n]) for n in names & _names(record)]
             widths.append(sum(own) / len(own) if own else 0.0)
     return math.hypot(*widths) / len(widths)
 
@@ -146,7 +146,8 @@ def _names(record: Record) -> set[str]:
     return set(baseline_medians_of(record))
 
 
-def _width(result: BaselineResult) -> float:
+def speedup_width(result: BaselineResult) -> float:
+    """Half the interval of a speed-up, in logarithms."""
     if result.speedup_low is None or result.speedup_high is None:
         return 0.0
     return math.log(result.speedup_high / result.speedup_low) / 2
