@@ -23,7 +23,8 @@ from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import kernel_hash
 from edgekernelbench.records.read import RECORDS, SETTINGS, kept_kernel, missing, read_records
 from edgekernelbench.records.schema import Record, TaskFacts, record_id
-from edgekernelbench.runs.run import attempt_seed, completed
+from edgekernelbench.runs.order import completed
+from edgekernelbench.runs.run import attempt_seed
 from edgekernelbench.suite import TOLERANCE_VERSION
 from edgekernelbench.suite.find import find_workload
 
