@@ -18,6 +18,7 @@ from edgekernelbench.targets.device import CudaDevice
 from edgekernelbench.targets.gpus import cuda_target
 from edgekernelbench.targets.host import host_target
 from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.registry import find_target
 
 TARGET = host_target().model_copy(update={"mcpu": "znver3", "vector_bits": 256, "threads": 2})
 
@@ -220,3 +221,15 @@ def test_the_pack_for_gpus_that_ships() -> None:
     for line in found:
         chosen = book.find(line.function)
         assert chosen is not None and not chosen.transferred
+
+
+def test_the_pack_for_opencl_that_ships() -> None:
+    (file,) = (path for path in packs.pack_files() if path.name == "opencl-h200.jsonl")
+    lines = packs.read_pack(file)
+    found = [line for line in lines if line.trace is not None]
+    assert all(isinstance(line, GpuSchedule) and line.backend == "opencl" for line in lines)
+    assert all(line.checked for line in found) and len(found) >= 150
+    book = Book(lines, find_target("opencl"))
+    for line in found:
+        chosen = book.find(line.function)
+        assert chosen is not None and chosen.transferred  # PoCL is another device

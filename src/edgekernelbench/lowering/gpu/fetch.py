@@ -3,7 +3,7 @@
 Neighbouring threads take neighbours of the tensor as it is stored. Where alignment shows it, a
 thread moves 16 bytes at once. That holds for a copy that lies across the tensor, too, although its
 stores then often hit one bank: patches that are a few elements wide in both, as in transpositions,
-took 1.02 to 1.3 times as long in products on an H200.
+took up to 1.3 times as long in products on an H200.
 
 A copy that is fetched ahead goes through registers: its loads start before the work on the tile
 that is there, and what they bring is stored behind that work, into the other half of the buffer.
