@@ -49,10 +49,10 @@ def test_correct(session: TaskSession) -> None:
     performance = result.performance
     assert performance is not None and result.resources is not None
     assert performance.timer == "opencl profiling events, first start to last end/child"
-    assert 0.1 < performance.low_us <= performance.median_us <= performance.high_us
+    assert 0 < performance.low_us <= performance.median_us <= performance.high_us
     figures = performance.device
     assert figures is not None and figures.launches == 1
-    assert 0 < figures.kernels_us <= performance.median_us * 3 and figures.host_us > 0
+    assert figures.kernels_us > 0 and figures.host_us > 0
     assert performance.replicas == 2 and performance.launch_overhead_us > 0
     assert result.resources.peak_rss_bytes is None
     assert result.baselines["slow"].status == "measured" and result.best == "slow"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from edgekernelbench.evaluator.attempt import Attempt, Check
 from edgekernelbench.evaluator.folders import remove_folder, scratch_folder
+from edgekernelbench.evaluator.heap import trim_heap
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.evaluator.rivals import Rivals
 from edgekernelbench.evaluator.room import require_room
@@ -103,6 +104,7 @@ class TaskSession:
         if self._pool is not None:
             self._pool.close()
             self._pool = None
+            trim_heap()
 
     def pool(self) -> Pool:
         """The draws for the next evaluation.

@@ -1,0 +1,25 @@
+"""Memory that the C library keeps for later, handed back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+
+def trim_heap() -> None:
+    """Returns freed pages of this process to the system. Does nothing but with glibc, which else
+    keeps what a task's inputs and truth took, in pieces that the next task's do not fit."""
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    try:
+        found = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+    found.argtypes, found.restype = [ctypes.c_size_t], ctypes.c_int
+    return found
