@@ -65,12 +65,12 @@ _SLOWER = 4.0
 
 
 def surely_slower(found: Screened, best: Screened) -> float | None:
-    """How many times the best candidate's estimate that of another is, where it is so many that
-    measuring is not worth it. What has holes is never given up: its variants may differ."""
-    mine, least = found.estimated_us, best.estimated_us
-    if mine is None or least is None or mine <= _SLOWER * least or find_holes(found.kernel):
+    """How many times the best candidate's estimate the least of another is, where it is so many
+    that measuring is not worth it. What has holes is never given up: its variants may differ."""
+    if found.estimate is None or best.estimate is None or find_holes(found.kernel):
         return None
-    return mine / least
+    times = found.estimate.least_us / best.estimate.us
+    return times if times > _SLOWER else None
 
 
 class Screen:
