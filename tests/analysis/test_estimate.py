@@ -50,14 +50,14 @@ def test_a_loop_that_stores_side_by_side_is_vectorised_unasked() -> None:
 
 def test_sums_of_integers_are_vectorised_unasked_and_those_of_floats_perhaps() -> None:
     integers, asked = (
-        guess(SUM % {"dtype": "i32", "loops": x}) for x in ("s, i", "s, vectorize i")
+        guess(SUM % {"dtype": "s32", "loops": x}) for x in ("s, i", "s, vectorize i")
     )
-    assert integers.us == integers.least_us == pytest.approx(asked.us)
+    assert integers.us == integers.least_us == pytest.approx(asked.us, rel=0.01)
     floats, asked = (guess(SUM % {"dtype": "f32", "loops": x}) for x in ("s, i", "s, vectorize i"))
-    assert floats.us > 3 * asked.us and floats.share("scalar") > 0.5
+    assert floats.compute_us > 3 * asked.compute_us and floats.share("scalar") > 0.5
     assert floats.least_us == pytest.approx(asked.us, rel=0.1)
     one_place = guess(SUM % {"dtype": "f32", "loops": "i, s"})
-    assert one_place.least_us == one_place.us > 3 * asked.us
+    assert one_place.least_compute_us == one_place.compute_us > 3 * asked.compute_us
 
 
 def test_copies_of_a_body_share_what_they_all_load() -> None:

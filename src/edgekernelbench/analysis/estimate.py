@@ -180,7 +180,6 @@ class _Walker:
     lets: dict[int, Affine | None] = field(default_factory=dict)
     used: dict[int, set[int]] = field(default_factory=dict)
     registers: set[str] = field(default_factory=set)
-    local: set[str] = field(default_factory=set)
 
     @property
     def compute_us(self) -> float:
@@ -201,10 +200,8 @@ class _Walker:
                     self.walk(other, around)
             case nest.LetValue():
                 self._let(body)
-            case nest.Alloc(tensor=tensor, scope=scope):
-                self.local.add(tensor.name)
-                if scope == "local":
-                    self.registers.add(tensor.name)
+            case nest.Alloc(tensor=tensor, scope="local"):
+                self.registers.add(tensor.name)
             case nest.Store(tensor=tensor, value=value, indices=indices):
                 cost, apart = self._cost(value, around)
                 more, far = self._access(tensor, indices, around)
@@ -270,12 +267,7 @@ class _Walker:
         for let in vectors.lets_in(loop.body):
             self._let(let)
         lane = loop.var.uid
-        found = vectors.unasked(
-            loop.body,
-            lambda index: self._step(index, lane),
-            lambda tensor: tensor.name in self.local,
-        )
-        return found >= self.chance
+        return vectors.unasked(loop.body, lambda index: self._step(index, lane)) >= self.chance
 
     def _cost(self, value: core.Expr, around: _Around) -> tuple[float, float]:
         """Operations of an expression for all lanes, and those of them for loads apart."""

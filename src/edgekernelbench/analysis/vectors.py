@@ -1,10 +1,9 @@
 """Which loops LLVM vectorises although nobody asked: innermost ones whose iterations do not depend
 on each other and store side by side.
 
-Where each iteration adds to a float of its own, which stays in registers or on the stack, nobody
-can tell from the nest: measured, such loops were as fast as vectors or twenty times slower,
-depending on what was unrolled before. In memory most were slow. A sum of floats into one place
-keeps its order and is never vectorised.
+Where each iteration adds to a float of its own nobody can tell from the nest: measured, such loops
+were as fast as vectors or twenty times slower, depending on what was unrolled before. A sum of
+floats into one place keeps its order and is never vectorised.
 """
 
 from __future__ import annotations
@@ -30,17 +29,13 @@ class Chance(IntEnum):
     SURE = 2
 
 
-def unasked(body: nest.Stmt, step: Step, local: Callable[[core.Tensor], bool]) -> Chance:
-    """The chance of a loop around ``body``.
-
-    Args:
-        local: whether a tensor is private to the nest.
-    """
+def unasked(body: nest.Stmt, step: Step) -> Chance:
+    """The chance of a loop around ``body``."""
     simple = _simple(body)
     if simple is None or not simple[0]:
         return Chance.NONE
     stores, values = simple
-    return min(_chance(store, values, step, local) for store in stores)
+    return min(_chance(store, values, step) for store in stores)
 
 
 def lets_in(body: nest.Stmt) -> Iterable[nest.LetValue]:
@@ -76,12 +71,7 @@ def _simple(body: nest.Stmt) -> tuple[list[nest.Store], list[core.Expr]] | None:
     return stores, values
 
 
-def _chance(
-    store: nest.Store,
-    values: list[core.Expr],
-    step: Step,
-    local: Callable[[core.Tensor], bool],
-) -> Chance:
+def _chance(store: nest.Store, values: list[core.Expr], step: Step) -> Chance:
     steps = [step(index) for index in store.indices]
     onto_one = all(one == 0 for one in steps)
     side_by_side = not onto_one and steps[-1] == 1 and all(one == 0 for one in steps[:-1])
@@ -97,5 +87,5 @@ def _chance(
     if any(indices != store.indices for indices in own):
         return Chance.NONE
     if own and floats:
-        return Chance.SOME if local(store.tensor) else Chance.NONE
+        return Chance.SOME
     return Chance.SURE
