@@ -160,7 +160,7 @@ def test_a_half_written_line_is_told(tmp_path: Path) -> None:
     with (folder / RECORDS).open("a") as file:
         file.write('{"version": 1, "id": "k__')
     page = _page(folder)
-    assert "1 line could not be read" in page and f"{RECORDS}:9" in page
+    assert "Not everything in these folders" in page and f"{RECORDS}:9" in page
 
 
 def test_a_run_with_nothing_correct(tmp_path: Path) -> None:
