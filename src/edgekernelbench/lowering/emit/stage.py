@@ -221,6 +221,7 @@ class Emitter:
         checks = PlacedChecks(self.ctx, self.tree)
         for member in here:
             checks.cover(member, boxes[member])
+            checks.one_thread(member, name, k, self.teams.get(name))
             if self.ctx.plan.caches.get(member) is not None:
                 checks.reuse(member, boxes[member], box)
             checks.tile(member, boxes[member], self.tiles.get(member, boxes[member]))
