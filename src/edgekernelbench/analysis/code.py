@@ -54,8 +54,8 @@ def _taken(kernel: KernelBill) -> str:
     if kernel.registers is None:
         return shared
     return (
-        f"{kernel.registers} registers a thread, {shared}, {kernel.spilled_bytes} spilled, "
-        f"{kernel.stack_bytes} of stack"
+        f"{kernel.registers} registers a thread, {shared}, {kernel.spilled_bytes} bytes "
+        f"spilled, {kernel.stack_bytes} bytes of stack"
     )
 
 

@@ -10,6 +10,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from edgekernelbench.analysis.explain import Explanation
+from edgekernelbench.analysis.roof import REACHED
 from edgekernelbench.cli.common import (
     JsonOption,
     KernelArgument,
@@ -221,7 +222,8 @@ def _print(result: Explanation, code: DeviceCode) -> None:
 def _roofline(result: Explanation) -> str:
     parts = {"arithmetic": result.least_compute_us, "memory traffic": result.least_memory_us}
     known = [f"{microseconds(us)} of {name}" for name, us in parts.items() if us is not None]
-    least = f"at least {', '.join(known)}" if known else ""
+    bound = "about" if result.roof_source == REACHED else "at least"
+    least = f"{bound} {', '.join(known)}" if known else ""
     if least and result.roof_source:
         least += f" (peaks {result.roof_source})"
     if result.unmeasured:
