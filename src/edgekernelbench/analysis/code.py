@@ -65,7 +65,7 @@ def device_code(program: Program, module: Module, target: Target) -> DeviceCode:
     For this host's CPU there is nothing to wait for: its bill comes from the loop program alone,
     unless the target limits the machine code.
     """
-    if target.backend == "llvm":
+    if target.on_cpu:
         return _cpu_code(program, module, target)
     missing = _missing_compiler(target)
     without_device = target.model_copy(update={"cuda": None, "opencl": None})
@@ -115,6 +115,6 @@ def _cpu_code(program: Program, module: Module, target: Target) -> DeviceCode:
 
 
 def _module_facts(program: Program, module: Module) -> StaticFacts:
-    from edgekernelbench.compilers.tvm.bill import static_facts
+    from edgekernelbench.compilers.bill import static_facts
 
     return static_facts(module, program, None, 0.0)

@@ -42,7 +42,7 @@ def roof(
         bandwidth = peaks.bytes_per_s(int(resident))
         return Roof(seconds, traffic / bandwidth, "measured", "" if seconds else missing)
     if not target.peaks:
-        host = target.backend == "llvm" and target.mtriple is None
+        host = target.on_cpu and target.mtriple is None
         which = "this host" if host else target.name
         how = PROBE if host else f"{PROBE} --target {target.name}"
         if target.unreachable:

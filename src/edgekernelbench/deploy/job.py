@@ -91,7 +91,8 @@ def _compile(
     job: Job, kernel: Kernel, program: Program, folder: Path, found: tuple[Diagnostic, ...]
 ) -> Reply:
     from edgekernelbench.compilers.budget import bill_of, over
-    from edgekernelbench.compilers.tvm.compiler import MANIFEST, make_manifest, write_object
+    from edgekernelbench.compilers.manifest import MANIFEST, make_manifest
+    from edgekernelbench.compilers.tvm.compiler import write_object
     from edgekernelbench.lowering.lower import lower
 
     lowered = lower(kernel, program, job.target)

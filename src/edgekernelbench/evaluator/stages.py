@@ -96,7 +96,7 @@ def profile(session: TaskSession, text: str) -> StageProfile | NoProfile:
     Args:
         text: whatever it does, this returns.
     """
-    if session.evaluator.target.backend != "llvm":
+    if not session.evaluator.target.on_cpu:
         return NoProfile(message="stages are timed on the host's processor only")
     try:
         with _builds(session, text) as builds:

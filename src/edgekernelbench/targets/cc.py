@@ -1,0 +1,161 @@
+"""The C compiler that the target ``c`` builds with: `$CC`, else ``cc``, ``gcc`` or ``clang``."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgekernelbench.errors import UsageError
+from edgekernelbench.targets.host import host_target
+from edgekernelbench.targets.model import Target
+
+GET = "install gcc or clang, or set CC to a compiler's path"
+_SECONDS = 60
+_TRIAL = """\
+#include <stdint.h>
+typedef int v4 __attribute__((vector_size(16)));
+static inline __attribute__((always_inline)) float f(float x) { return __builtin_fmaf(x, x, x); }
+int trial(const float *restrict x, float *restrict y);
+int trial(const float *restrict x, float *restrict y) {
+  x = __builtin_assume_aligned(x, 64);
+  _Pragma("omp simd")
+  for (int32_t i = 0; i < 8; ++i) y[i] = f(x[i]);
+  return (int)sizeof(v4);
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CCompiler:
+    """A C compiler of this machine.
+
+    Attributes:
+        command: that it is called by, with what `CC` adds.
+        version: the first line of what it says of itself.
+        machine: the triple that it builds for.
+        kind: whose options it takes.
+    """
+
+    command: tuple[str, ...]
+    version: str
+    machine: str
+    kind: str
+
+    @property
+    def identity(self) -> str:
+        """What decides what it makes of a source."""
+        return f"{' '.join(self.command)}: {self.version}, {self.machine}"
+
+
+def find_compiler() -> CCompiler:
+    """The compiler for this host.
+
+    Raises:
+        UsageError: there is none, `CC` names none, or it does not build what kernels need.
+    """
+    return _known(os.environ.get("CC", ""), os.environ.get("PATH", ""))
+
+
+@functools.lru_cache(maxsize=8)
+def _known(asked: str, _path: str) -> CCompiler:
+    command = _asked(asked) if asked.strip() else _found()
+    version = _said((*command, "--version")).splitlines()
+    machine = _said((*command, "-dumpmachine")).strip()
+    kind = "clang" if "clang" in " ".join(version[:1]).lower() else "gcc"
+    compiler = CCompiler(command, version[0].strip() if version else command[0], machine, kind)
+    _try(compiler)
+    return compiler
+
+
+def _found() -> tuple[str, ...]:
+    for name in ("cc", "gcc", "clang"):
+        if (place := shutil.which(name)) is not None:
+            return (place,)
+    raise UsageError("there is no C compiler: cc, gcc and clang are not in the PATH", GET)
+
+
+def _asked(text: str) -> tuple[str, ...]:
+    """What `CC` says, as a command.
+
+    Raises:
+        UsageError: it is no command, or its program does not exist or cannot be executed.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"CC={text!r} is no command: {error}", GET) from error
+    place = shutil.which(words[0])
+    if place is None:
+        file = Path(words[0])
+        what = "cannot be executed" if file.exists() else "does not exist, or is not in the PATH"
+        raise UsageError(f"CC={text!r}: {words[0]} {what}", GET)
+    return (str(Path(place).absolute()), *words[1:])
+
+
+def _said(command: tuple[str, ...], given: str | None = None) -> str:
+    try:
+        done = subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=_SECONDS, check=False,
+            env={**os.environ, "LC_ALL": "C"},
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"the C compiler {command[0]}: {error}", GET) from error
+    if done.returncode:
+        said = (done.stderr.strip() or "no message").splitlines()[0][:300]
+        raise UsageError(f"the C compiler {command[0]} is of no use: {said}", GET)
+    return done.stdout
+
+
+def _try(compiler: CCompiler) -> None:
+    """Sees that it knows GNU C, which the generated sources are in, and that it links."""
+    with tempfile.TemporaryDirectory(prefix="edgekernelbench-cc-") as folder:
+        file = Path(folder) / "trial.c"
+        file.write_text(_TRIAL)
+        out = str(Path(folder) / "trial.so")
+        _said((*compiler.command, "-std=gnu11", "-O2", "-shared", "-fPIC", "-o", out, str(file)))
+
+
+def flags(compiler: CCompiler, target: Target) -> tuple[str, ...]:
+    """Options for code of a target: optimised, no freedom that LLVM's code has not, and all that
+    the processor has."""
+    kind = ("-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off")
+    return ("-std=gnu11", "-O3", "-fopenmp-simd", *kind, "-w", *_machine(compiler, target))
+
+
+def _machine(compiler: CCompiler, target: Target) -> tuple[str, ...]:
+    arm = compiler.machine.startswith(("arm", "aarch64"))
+    name = target.mcpu if target.mtriple is not None else "native"
+    extra = [word for word in target.mattr if re.fullmatch(r"[+-][\w.-]+", word)]
+    if arm:
+        added = "".join(f"+{'no' if w[0] == '-' else ''}{w[1:]}" for w in extra)
+        return (f"-mcpu={name}{added}",) if name else ()
+    own = (f"-march={name}",) if name else ()
+    switches = tuple(f"-m{'no-' if word[0] == '-' else ''}{word[1:]}" for word in extra)
+    if target.vector_bits >= 512 and compiler.machine.startswith("x86_64"):
+        own = (*own, "-mprefer-vector-width=512")
+    return (*own, *switches)
+
+
+@functools.lru_cache(maxsize=16)
+def macros(compiler: CCompiler, options: tuple[str, ...]) -> frozenset[str]:
+    """Names that the compiler defines under some options: what it takes the processor to have."""
+    text = _said((*compiler.command, *options, "-dM", "-E", "-x", "c", "-"), "")
+    return frozenset(line.split()[1].split("(")[0] for line in text.splitlines() if line)
+
+
+def c_target() -> Target:
+    """The target ``c``: this host's processor, by way of its C compiler.
+
+    Raises:
+        UsageError: see `find_compiler`.
+    """
+    compiler, host = find_compiler(), host_target()
+    description = f"{host.description}; {compiler.version}"
+    return host.model_copy(update={"name": "c", "backend": "c", "description": description})
