@@ -91,6 +91,8 @@ def machinery(
         compile_side += (side, f"{here}:toolkit_side") if on_cuda else (side,)
         servers["device"] = ServerSpec("device", (side,), env, drivers=True)
         servers["torch"] = ServerSpec("torch", (f"{here}:torch_side",), env, drivers=True)
+    if backend == "c":
+        compile_side += (f"{here}:c_side",)
     servers["compile"] = ServerSpec(
         "compile",
         compile_side,

@@ -118,8 +118,12 @@ def _try(compiler: CCompiler) -> None:
     with tempfile.TemporaryDirectory(prefix="edgekernelbench-cc-") as folder:
         file = Path(folder) / "trial.c"
         file.write_text(_TRIAL)
-        out = str(Path(folder) / "trial.so")
-        _said((*compiler.command, "-std=gnu11", "-O2", "-shared", "-fPIC", "-o", out, str(file)))
+        out = Path(folder) / "trial.so"
+        options = ("-std=gnu11", "-O2", "-shared", "-fPIC", "-o", str(out), str(file))
+        _said((*compiler.command, *options))
+        if not out.exists():
+            said = f"the C compiler {compiler.command[0]} is of no use: it makes no library"
+            raise UsageError(said, GET)
 
 
 def flags(compiler: CCompiler, target: Target) -> tuple[str, ...]:
@@ -157,5 +161,26 @@ def c_target() -> Target:
         UsageError: see `find_compiler`.
     """
     compiler, host = find_compiler(), host_target()
-    description = f"{host.description}; {compiler.version}"
-    return host.model_copy(update={"name": "c", "backend": "c", "description": description})
+    update = {
+        "name": "c",
+        "backend": "c",
+        "description": f"{host.description}; {compiler.version}",
+    }
+    return fitted(host.model_copy(update=update), compiler)
+
+
+def fitted(target: Target, compiler: CCompiler) -> Target:
+    """The target with no instruction that the compiler does not know: it may be older."""
+    known = macros(compiler, flags(compiler, target))
+    features = tuple(f for f in target.features if _MACROS.get(f, "") in known)
+    return target.model_copy(update={"features": features})
+
+
+_MACROS = {
+    "avx512vnni": "__AVX512VNNI__", "avx512vl": "__AVX512VL__", "avxvnni": "__AVXVNNI__",
+    "avxvnniint8": "__AVXVNNIINT8__", "avx512bw": "__AVX512BW__", "avx2": "__AVX2__",
+    "sse2": "__SSE2__", "dotprod": "__ARM_FEATURE_DOTPROD",
+    "i8mm": "__ARM_FEATURE_MATMUL_INT8",
+}  # fmt: skip
+"""CPU features that kernels have instructions for, and what a C compiler defines where it has
+them."""

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from edgekernelbench.compilers.base import Artifact, BuildResult
-from edgekernelbench.compilers.c.dots import NEEDS
 from edgekernelbench.compilers.cost import check_size
 from edgekernelbench.compilers.manifest import MANIFEST, make_manifest
 from edgekernelbench.compilers.rules import INTERNAL, REJECTED, UNSUPPORTED_TARGET
@@ -17,7 +16,7 @@ from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import nest
 from edgekernelbench.targets.cc import CCompiler as Toolchain
-from edgekernelbench.targets.cc import find_compiler, flags, macros
+from edgekernelbench.targets.cc import find_compiler, fitted, flags
 from edgekernelbench.targets.model import Target
 
 SOURCE, LIBRARY = "kernel.c", "kernel.so"
@@ -48,19 +47,12 @@ class CCompiler:
 
         started = time.perf_counter()
         toolchain = find_compiler()
-        fitted = fitted_to(target, toolchain)
-        lowered = lower(kernel, program, fitted)
+        target = fitted(target, toolchain)
+        lowered = lower(kernel, program, target)
         if lowered.module is None:
             return BuildResult(None, lowered.diagnostics)
-        built = compile_module(lowered.module, program, fitted, folder, toolchain, started)
+        built = compile_module(lowered.module, program, target, folder, toolchain, started)
         return BuildResult(built.artifact, (*lowered.diagnostics, *built.diagnostics))
-
-
-def fitted_to(target: Target, toolchain: Toolchain) -> Target:
-    """The target with no instruction that the compiler does not know: it may be older."""
-    known = macros(toolchain, flags(toolchain, target))
-    features = tuple(f for f in target.features if NEEDS.get(f, "") in known)
-    return target.model_copy(update={"features": features})
 
 
 def compile_module(
@@ -78,7 +70,7 @@ def compile_module(
     if too_large := check_size(module, target.vector_bits):
         return BuildResult(None, too_large)
     try:
-        text = source(module)
+        text = source(module, program.name)
     except Exception as error:  # the nest is legal, so whatever is raised is our bug
         message = f"{type(error).__name__}: {error}"[:500]
         return BuildResult(None, (Diagnostic(INTERNAL, message),))

@@ -12,14 +12,6 @@ if TYPE_CHECKING:
 
 _WIDTHS = {16: "512", 8: "256", 4: "128"}
 
-NEEDS = {
-    "avx512vnni": "__AVX512VNNI__", "avx512vl": "__AVX512VL__", "avxvnni": "__AVXVNNI__",
-    "avxvnniint8": "__AVXVNNIINT8__", "avx512bw": "__AVX512BW__", "avx2": "__AVX2__",
-    "sse2": "__SSE2__", "dotprod": "__ARM_FEATURE_DOTPROD",
-    "i8mm": "__ARM_FEATURE_MATMUL_INT8",
-}  # fmt: skip
-"""CPU features of instructions, and what a C compiler defines where it has them."""
-
 
 def dot(statement: nest.Dot, printer: FunctionPrinter) -> str:
     """The statement of one dot product."""

@@ -370,8 +370,14 @@ static int64_t now_ns(void) {{
 """
 
 
-def source(module: nest.Module, names: tuple[str, str] = ("main", "prepack")) -> str:
-    """The C source of a loop program: its functions under the exported names."""
+def source(
+    module: nest.Module, title: str, names: tuple[str, str] = ("main", "prepack")
+) -> str:
+    """The C source of a loop program: its functions under the exported names.
+
+    Args:
+        title: the kernel's name.
+    """
     functions = [module.main, *(() if module.prepack is None else (module.prepack,))]
     fences = find_fences(tuple(functions))
     texts = []
@@ -381,7 +387,7 @@ def source(module: nest.Module, names: tuple[str, str] = ("main", "prepack")) ->
     body = "\n".join(texts)
     words = set(_words(body))
     used = closure(words)
-    parts = [f"/* Kernel {module.main.name}. Generated. */\n", prologue(used)]
+    parts = [f"/* Kernel {title}, from its loop program. */\n", prologue(used)]
     parts += [_NOW] if "now_ns" in words else []
     parts.append(frame.CONVENTION)
     parts += [frame.THREADS] if "__TVMBackendParallelLaunch" in words else []

@@ -158,8 +158,8 @@ class ExpressionPrinter:
         terms, constant, stride = [], 0, tensor.size
         for extent, index, arg in zip(tensor.shape, indices, args, strict=True):
             stride = stride // extent if extent else 0
-            if isinstance(index, core.Const):
-                constant += int(index.value) * stride
+            if arg.text.isdigit():  # a constant, or a loop that is written out
+                constant += int(arg.text) * stride
             elif stride:
                 factor = f"(int64_t){arg.within(UNARY)}" if wide else arg.within(PRODUCT)
                 alone = factor if wide else arg.within(SUM if not terms else PRODUCT)

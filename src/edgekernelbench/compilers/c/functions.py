@@ -117,8 +117,13 @@ def closure(names: Iterable[str]) -> list[str]:
         name = pending.pop()
         if name not in wanted:
             wanted.add(name)
-            pending += [w for w in _NAME.findall(known[name]) if w in known and w not in wanted]
+            pending += [w for w in _words(known[name]) if w in known and w not in wanted]
     return [text for name, text in known.items() if name in wanted]
+
+
+def _words(text: str) -> list[str]:
+    """The names in a text, without those in its comments."""
+    return _NAME.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
 
 
 def prologue(functions: list[str]) -> str:
