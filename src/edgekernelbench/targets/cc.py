@@ -130,7 +130,9 @@ def flags(compiler: CCompiler, target: Target) -> tuple[str, ...]:
     """Options for code of a target: optimised, no freedom that LLVM's code has not, and all that
     the processor has."""
     kind = ("-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off")
-    return ("-std=gnu11", "-O3", "-fopenmp-simd", *kind, "-w", *_machine(compiler, target))
+    # Calls of memset and memcpy keep small arrays in memory.
+    own = ("-fno-tree-loop-distribute-patterns",) if compiler.kind == "gcc" else ()
+    return ("-std=gnu11", "-O3", "-fopenmp-simd", *kind, *own, "-w", *_machine(compiler, target))
 
 
 def _machine(compiler: CCompiler, target: Target) -> tuple[str, ...]:

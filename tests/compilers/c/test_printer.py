@@ -100,7 +100,8 @@ def test_buffers_on_the_stack_and_in_the_workspace(
     ))  # fmt: skip
     text = printed(body, X, Y)
     on_stack = scope == "local" and size == 16
-    assert (f"float t[{size}] __attribute__((aligned(64)));" in text) == on_stack
+    room = f"float t_room[{size}] __attribute__((aligned(64)));\n  float *restrict t = hidden(t_room);"
+    assert (room in text) == on_stack
     assert text.count("__TVMBackendFreeWorkspace(1, 0, t);") == (not on_stack)
     got = run(tmp_path, module(body, X, Y), {"x": VALUES})["y"]
     np.testing.assert_array_equal(got, VALUES * 3)

@@ -42,7 +42,7 @@ def called(
         consts = {t.name: arrays.pop(t.name) for t in program.inputs if t.const}
         outputs = {t.name: aligned_empty(t.shape, t.dtype) for t in program.outputs}
         for out in outputs.values():
-            out.view(np.uint8)[...] = 0xA5
+            out.fill(77)
         LoadedKernel(Path(name)).bind(arrays, consts, outputs)()
         return outputs
 

@@ -5,6 +5,10 @@
 INLINE int32_t word_of(const void *bytes, int count) {
   const uint8_t *at = bytes;
   uint32_t word = 0;
+  if (count == 4) {
+    __builtin_memcpy(&word, bytes, 4);
+    return (int32_t)word;
+  }
   for (int k = 0; k < count; ++k) word |= (uint32_t)at[k] << 8 * k;
   return (int32_t)word;
 }

@@ -61,11 +61,13 @@ class FunctionPrinter:
     _pointers: dict[str, str] = field(default_factory=dict)
     _ranges: dict[core.Var, Range] = field(default_factory=dict)
     _indices: set[int] = field(default_factory=set)
+    _tiles: set[str] = field(default_factory=set)
     _captured: _Captured | None = None
 
     def text(self) -> str:
         """The function, its parallel bodies in front of it."""
         self._indices = index_variables(self.function)
+        self._tiles = tiles(self.function)
         params = [self._parameter(tensor) for tensor in self.function.params]
         self._statement(self.function.body)
         names = ", ".join(f"{pointer}restrict {name}" for name, pointer in params)
@@ -167,7 +169,11 @@ class FunctionPrinter:
         tensor = allocation.tensor
         name, kind = self._array(tensor), storage(tensor)
         if _on_stack(allocation):
-            self._line(f"{kind} {name}[{max(1, tensor.size)}] __attribute__((aligned(64)));")
+            is_tile = tensor.name in self._tiles
+            room = name if is_tile else self._names.new(f"{tensor.name}_room")
+            self._line(f"{kind} {room}[{max(1, tensor.size)}] __attribute__((aligned(64)));")
+            if not is_tile:
+                self._line(f"{kind} *restrict {name} = hidden({room});")
             return
         memory = f"__TVMBackendAllocWorkspace(1, 0, {max(1, tensor.bytes)}u, 2, 32)"
         self._line(f"{kind} *restrict {name} = {memory};")
@@ -339,6 +345,34 @@ def index_variables(function: nest.Function) -> set[int]:
                 if node.var.uid in lets:
                     pending.append(lets[node.var.uid])
     return found
+
+
+def tiles(function: nest.Function) -> set[str]:
+    """Names of the local buffers whose elements can be registers: once the loops around them are
+    unrolled, it is known which element is written where. Compilers must see that nothing else
+    points into them, so the other local buffers are hidden from them behind a pointer."""
+    found: set[str] = set()
+    moving: set[str] = set()
+    known: set[core.Var] = set()
+    for statement in nest.statements(function.body):
+        match statement:
+            case nest.For(var=var, kind="unroll" | "vectorize"):
+                known.add(var)
+            case nest.Alloc(tensor=tensor, scope="local"):
+                found.add(tensor.name)
+            case nest.Store(tensor=tensor, indices=indices) | nest.Dot(
+                tensor=tensor, indices=indices
+            ):
+                if any(not _is_known(index, known) for index in indices):
+                    moving.add(tensor.name)
+            case _:
+                pass
+    return found - moving
+
+
+def _is_known(index: Expr, known: set[core.Var]) -> bool:
+    leaves = (n for n in core.unique_nodes(index) if isinstance(n, (core.VarRef, core.Load)))
+    return all(isinstance(leaf, core.VarRef) and leaf.var in known for leaf in leaves)
 
 
 def _written(function: nest.Function) -> set[str]:

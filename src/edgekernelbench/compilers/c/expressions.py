@@ -320,7 +320,9 @@ class ExpressionPrinter:
             return value.text if source is DType.BOOL else f"{value.within(SUM)} != 0"
         if dtype is DType.F16:
             half = self.cast(value, expr, DType.F16) if source is not DType.F32 else value
-            return Text(f"f16_of_f32({half.text})").text
+            if half.level == ATOM and half.text.startswith("round_f16("):  # the store rounds
+                return f"f16_of_f32({half.text.removeprefix('round_f16(')}"
+            return f"f16_of_f32({half.text})"
         if source is dtype or dtype.widened is source and dtype is source:
             return value.text
         return self.cast(value, expr, dtype).text

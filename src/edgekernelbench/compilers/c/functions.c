@@ -3,6 +3,13 @@
  * the errors, of the LLVM back end (compilers/tvm/transcendental.py, fast.py, powers.py). All of them
  * are free of branches, so that loops around them are vectorised. */
 
+/* Of an array, a pointer that is not known to lead there: then GCC keeps apart what is in other
+ * arrays, and those in registers. */
+INLINE void *hidden(void *array) {
+  __asm__("" : "+r"(array));
+  return __builtin_assume_aligned(array, 64);
+}
+
 INLINE uint32_t bits_of_f32(float x) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);

@@ -102,7 +102,7 @@ def library() -> dict[str, str]:
     truncations = [_truncation(s, d) for s in ("f32", "f64") for d in _INTEGERS]
     found: dict[str, str] = {}
     for text in (*paragraphs, *dots, *truncations):
-        head = re.search(r"^INLINE [\w ]+?(\w+)\(", text, re.MULTILINE)
+        head = re.search(r"^INLINE [\w *]+?(\w+)\(", text, re.MULTILINE)
         assert head is not None, text
         found[head[1]] = text.strip()
     return found
