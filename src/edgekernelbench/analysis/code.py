@@ -104,14 +104,22 @@ def _cpu_code(program: Program, module: Module, target: Target) -> DeviceCode:
     facts = _module_facts(program, module)
     size = None
     if target.mtriple is not None or target.code_bytes is not None:
-        from edgekernelbench.compilers.tvm.compiler import object_bytes
-
-        made = object_bytes(module, target)
+        made = _object_bytes(program, module, target)
         if isinstance(made, Diagnostic):
             return DeviceCode(diagnostics=(made,))
         size = made
     facts = facts.model_copy(update={"code_bytes": size})
     return DeviceCode(budget=bill_of_module(program, module, facts, target), code_bytes=size)
+
+
+def _object_bytes(program: Program, module: Module, target: Target) -> int | Diagnostic | None:
+    if target.backend == "c":
+        from edgekernelbench.compilers.c.compiler import object_bytes
+
+        return object_bytes(module, target, program.name)
+    from edgekernelbench.compilers.tvm.compiler import object_bytes as by_llvm
+
+    return by_llvm(module, target)
 
 
 def _module_facts(program: Program, module: Module) -> StaticFacts:

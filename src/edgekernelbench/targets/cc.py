@@ -40,13 +40,11 @@ class CCompiler:
         command: that it is called by, with what `CC` adds.
         version: the first line of what it says of itself.
         machine: the triple that it builds for.
-        kind: whose options it takes.
     """
 
     command: tuple[str, ...]
     version: str
     machine: str
-    kind: str
 
     @property
     def identity(self) -> str:
@@ -65,13 +63,26 @@ def find_compiler() -> CCompiler:
 
 @functools.lru_cache(maxsize=8)
 def _known(asked: str, _path: str) -> CCompiler:
-    command = _asked(asked) if asked.strip() else _found()
-    version = _said((*command, "--version")).splitlines()
-    machine = _said((*command, "-dumpmachine")).strip()
-    kind = "clang" if "clang" in " ".join(version[:1]).lower() else "gcc"
-    compiler = CCompiler(command, version[0].strip() if version else command[0], machine, kind)
+    compiler = _introduced(_asked(asked) if asked.strip() else _found())
     _try(compiler)
     return compiler
+
+
+def _introduced(command: tuple[str, ...]) -> CCompiler:
+    version = _said((*command, "--version")).splitlines()
+    machine = _said((*command, "-dumpmachine")).strip()
+    return CCompiler(command, version[0].strip() if version else command[0], machine)
+
+
+def find_cross_compiler(target: Target) -> CCompiler | None:
+    """GCC for the machine of a profile, if it is installed here: ``TRIPLE-gcc``."""
+    place = shutil.which(f"{_gnu(target.mtriple or '')}-gcc")
+    return None if place is None else _introduced((place,))
+
+
+def _gnu(triple: str) -> str:
+    """GNU's name of a machine by LLVM's."""
+    return re.sub(r"^armv\d\w*", "arm", triple.replace("-unknown-", "-"))
 
 
 def _found() -> tuple[str, ...]:
@@ -126,27 +137,34 @@ def _try(compiler: CCompiler) -> None:
             raise UsageError(said, GET)
 
 
-def flags(compiler: CCompiler, target: Target) -> tuple[str, ...]:
+def flags(machine: str, target: Target) -> tuple[str, ...]:
     """Options for code of a target: optimised, no freedom that LLVM's code has not, and all that
-    the processor has."""
+    the processor has.
+
+    Args:
+        machine: the triple that the compiler builds for.
+    """
     kind = ("-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off")
     # Calls of memset and memcpy keep small arrays in memory.
-    own = ("-fno-tree-loop-distribute-patterns",) if compiler.kind == "gcc" else ()
-    return ("-std=gnu11", "-O3", "-fopenmp-simd", *kind, *own, "-w", *_machine(compiler, target))
+    own = "-fno-tree-loop-distribute-patterns"
+    return ("-std=gnu11", "-O3", "-fopenmp-simd", *kind, own, "-w", *_machine(machine, target))
 
 
-def _machine(compiler: CCompiler, target: Target) -> tuple[str, ...]:
-    arm = compiler.machine.startswith(("arm", "aarch64"))
+def _machine(machine: str, target: Target) -> tuple[str, ...]:
+    """What says which processor it is; LLVM's names are GCC's, but for what is left out here."""
     name = target.mcpu if target.mtriple is not None else "native"
     extra = [word for word in target.mattr if re.fullmatch(r"[+-][\w.-]+", word)]
-    if arm:
+    if machine.startswith("aarch64"):
         added = "".join(f"+{'no' if w[0] == '-' else ''}{w[1:]}" for w in extra)
         return (f"-mcpu={name}{added}",) if name else ()
-    own = (f"-march={name}",) if name else ()
+    if machine.startswith("arm"):
+        vectors = ("-mfpu=neon-vfpv4",) if "+neon" in extra else ()
+        return (*((f"-mcpu={name}",) if name else ()), *vectors)
+    if not machine.startswith(("x86_64", "i686")):
+        return ()
     switches = tuple(f"-m{'no-' if word[0] == '-' else ''}{word[1:]}" for word in extra)
-    if target.vector_bits >= 512 and compiler.machine.startswith("x86_64"):
-        own = (*own, "-mprefer-vector-width=512")
-    return (*own, *switches)
+    width = ("-mprefer-vector-width=512",) if target.vector_bits >= 512 else ()
+    return (*((f"-march={name}",) if name else ()), *width, *switches)
 
 
 @functools.lru_cache(maxsize=16)
@@ -171,9 +189,26 @@ def c_target() -> Target:
     return fitted(host.model_copy(update=update), compiler)
 
 
+def by_c(target: Target) -> Target:
+    """A profile's processor by way of a C compiler: ``c:NAME``. Its own may know fewer
+    instructions than the profile names; then it refuses the source.
+
+    Raises:
+        UsageError: it is no processor.
+    """
+    if target.backend != "llvm":
+        raise UsageError(
+            f"target {target.name!r} is no processor: C is for those",
+            "name a profile with the backend llvm, or c for this host",
+        )
+    if target.mtriple is None:
+        target = target.model_copy(update={"mtriple": find_compiler().machine})
+    return target.model_copy(update={"name": f"c:{target.name}", "backend": "c"})
+
+
 def fitted(target: Target, compiler: CCompiler) -> Target:
     """The target with no instruction that the compiler does not know: it may be older."""
-    known = macros(compiler, flags(compiler, target))
+    known = macros(compiler, flags(compiler.machine, target))
     features = tuple(f for f in target.features if _MACROS.get(f, "") in known)
     return target.model_copy(update={"features": features})
 

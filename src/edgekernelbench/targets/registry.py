@@ -11,7 +11,7 @@ from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.profiles.places import Found
 
 HERE = (
-    "llvm (this host), c (this host, by its C compiler), opencl (PoCL, or the first device), opencl:WORDS, cuda (the first device), "
+    "llvm (this host), c (this host, by its C compiler), c:PROFILE (C for a device), opencl (PoCL, or the first device), opencl:WORDS, cuda (the first device), "
     "cuda:WORDS, cuda-sm_87 and the like (code only)"
 )
 
@@ -31,6 +31,10 @@ def find_target(name: str) -> Target:
         from edgekernelbench.targets.cc import c_target
 
         return c_target()
+    if name.startswith("c:"):
+        from edgekernelbench.targets.cc import by_c
+
+        return by_c(find_target(name.removeprefix("c:")))
     if name == "opencl" or name.startswith("opencl:"):
         from edgekernelbench.targets.opencl import find_opencl
 

@@ -115,14 +115,14 @@ def test_instructions_that_the_compiler_does_not_know_are_not_used() -> None:
 
 
 def test_no_freedom_of_arithmetic_is_given() -> None:
-    options = flags(find_compiler(), c_target())
+    options = flags(find_compiler().machine, c_target())
     assert "-ffp-contract=off" in options
     assert not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations"} & set(options)
 
 
 def test_options_switch_features_of_the_processor() -> None:
     target = c_target().model_copy(update={"mattr": ("-avx512f",)})
-    options = flags(find_compiler(), target)
+    options = flags(find_compiler().machine, target)
     assert "-mno-avx512f" in options or any("noavx512f" in option for option in options)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from edgekernelbench.compilers.base import Artifact, BuildResult
 from edgekernelbench.compilers.cost import check_size
+from edgekernelbench.compilers.elf import code_bytes
 from edgekernelbench.compilers.manifest import MANIFEST, make_manifest
 from edgekernelbench.compilers.rules import INTERNAL, REJECTED, UNSUPPORTED_TARGET
 from edgekernelbench.ir.core import Program
@@ -16,10 +19,10 @@ from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import nest
 from edgekernelbench.targets.cc import CCompiler as Toolchain
-from edgekernelbench.targets.cc import find_compiler, fitted, flags
+from edgekernelbench.targets.cc import find_compiler, find_cross_compiler, fitted, flags
 from edgekernelbench.targets.model import Target
 
-SOURCE, LIBRARY = "kernel.c", "kernel.so"
+SOURCE, LIBRARY, OBJECT = "kernel.c", "kernel.so", "kernel.o"
 
 
 class CCompiler:
@@ -64,28 +67,74 @@ def compile_module(
     started: float,
 ) -> BuildResult:
     """Builds a loop program into ``folder``: source, library and ``manifest.json``."""
-    from edgekernelbench.compilers.c.emit import source
-
     target = module.options.applied(target)
-    if too_large := check_size(module, target.vector_bits):
-        return BuildResult(None, too_large)
-    try:
-        text = source(module, program.name)
-    except Exception as error:  # the nest is legal, so whatever is raised is our bug
-        message = f"{type(error).__name__}: {error}"[:500]
-        return BuildResult(None, (Diagnostic(INTERNAL, message),))
-    (folder / SOURCE).write_text(text)
-    command = (*toolchain.command, *flags(toolchain, target), "-shared", "-fPIC", "-o", LIBRARY,
-               SOURCE, "-lm")  # fmt: skip
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
-    )
-    if done.returncode:
-        return BuildResult(None, (rejection(done.returncode, done.stderr, text, toolchain),))
+    if refused := write_source(module, target, folder, program.name):
+        return BuildResult(None, (refused,))
+    made = ("-shared", "-fPIC", "-o", LIBRARY, SOURCE, "-lm")
+    if rejected := _run(toolchain, target, folder, made):
+        return BuildResult(None, (rejected,))
     seconds = time.perf_counter() - started
     manifest = make_manifest(module, program, target, folder / LIBRARY, seconds)
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
     return BuildResult(Artifact(folder, manifest))
+
+
+def write_source(
+    module: nest.Module, target: Target, folder: Path, title: str, symbol: str = "main"
+) -> Diagnostic | None:
+    """Writes the source of a loop program into ``folder``; why there is none, if so.
+
+    Args:
+        title: the kernel's name.
+        symbol: the main function is ``__tvm_ffi_SYMBOL``.
+    """
+    from edgekernelbench.compilers.c.emit import source
+
+    if too_large := check_size(module, target.vector_bits):
+        return too_large[0]
+    try:
+        text = source(module, title, (symbol, "prepack"))
+    except Exception as error:  # the nest is legal, so whatever is raised is our bug
+        return Diagnostic(INTERNAL, f"{type(error).__name__}: {error}"[:500])
+    (folder / SOURCE).write_text(text)
+    return None
+
+
+def write_object(
+    module: nest.Module, target: Target, folder: Path, title: str, symbol: str
+) -> Diagnostic | None:
+    """Writes the source of the main function alone, and where a compiler for the target's machine
+    is here its object too; why there is none, if so."""
+    target = module.options.applied(target)
+    alone = replace(module, prepack=None, packed=())
+    if refused := write_source(alone, target, folder, title, symbol):
+        return refused
+    toolchain = find_compiler() if target.mtriple is None else find_cross_compiler(target)
+    return toolchain and _run(toolchain, target, folder, ("-c", "-o", OBJECT, SOURCE))
+
+
+def object_bytes(module: nest.Module, target: Target, title: str) -> int | Diagnostic | None:
+    """Machine code of a loop program, in bytes; None where no compiler for its machine is here."""
+    with tempfile.TemporaryDirectory(prefix="edgekernelbench-object-") as name:
+        folder = Path(name)
+        failure = write_object(module, target, folder, title, "main")
+        if failure is not None:
+            return failure
+        file = folder / OBJECT
+        return code_bytes(file) if file.exists() else None
+
+
+def _run(
+    toolchain: Toolchain, target: Target, folder: Path, made: tuple[str, ...]
+) -> Diagnostic | None:
+    command = (*toolchain.command, *flags(toolchain.machine, target), *made)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+    )
+    if not done.returncode:
+        return None
+    text = (folder / SOURCE).read_text()
+    return rejection(done.returncode, done.stderr, text, toolchain)
 
 
 _PLACE = re.compile(rf"^{re.escape(SOURCE)}:(\d+)(?::(\d+))?: (?:fatal )?error: (.*)$", re.MULTILINE)
