@@ -4,11 +4,11 @@
     .venv/bin/python benchmarks/c_sweep.py runs/c-gallery.jsonl --times --gallery
     CC=clang .venv/bin/python benchmarks/c_sweep.py runs/clang.jsonl --small
 
-At the workload's own sizes where that takes no more than ``--full-flops`` operations (NumPy computes
-the truth in float64), at the small sizes of its pattern otherwise and with ``--small``. Arrays lie
-between guard bytes. ``--times`` builds the same loop program with LLVM, too, and lets both take
-turns on one thread: the least processor time of a call is recorded of each, which other work on the
-machine disturbs little. Workloads that the file already holds are skipped, so a run
+At the workload's own sizes where that takes no more than ``--full-flops`` operations (NumPy
+computes the truth in float64), at the small sizes of its pattern otherwise and with ``--small``.
+Arrays lie between guard bytes. ``--times`` builds the same loop program with LLVM, too, and lets
+both take turns on one thread: the least processor time of a call is recorded of each, which other
+work on the machine disturbs little. Workloads that the file already holds are skipped, so a run
 that was stopped goes on; ``--table`` only prints the summary.
 """
 
@@ -118,9 +118,7 @@ def laid_out(task: Any, inputs: dict[str, np.ndarray]) -> tuple[Any, Any]:
     return arena, layout
 
 
-def bound(
-    task: Any, folder: Path, arena: Any, inputs: dict[str, np.ndarray]
-) -> Callable[[], None]:
+def bound(task: Any, folder: Path, arena: Any, inputs: dict[str, np.ndarray]) -> Callable[[], None]:
     """The call of a built kernel on an arena."""
     from edgekernelbench.compilers.tvm.execute import LoadedKernel
 
@@ -163,7 +161,6 @@ def threads(count: int) -> None:
 def work(options: argparse.Namespace, scratch: Path) -> None:
     """Reads names of workloads, writes one line of JSON for each."""
     from edgekernelbench.suite.load import load_suite
-
     from edgekernelbench.targets.host import host_target
 
     os.environ["TVM_NUM_THREADS"] = str(host_target().threads)

@@ -63,8 +63,8 @@ class GoldenFacts(_Stored):
 
 
 class Toolchain(_Stored):
-    """``llvm``: what made the machine code, None where the kernel is C source; ``c_compiler``: what made ``prebuilt/``, None where nothing did; then ``not_prebuilt`` says
-    why."""
+    """``llvm``: what made the machine code, None where the kernel is C source; ``c_compiler``: what
+    made ``prebuilt/``, None where nothing did; then ``not_prebuilt`` says why."""
 
     edgekernelbench: str
     tvm: str

@@ -209,9 +209,7 @@ def _toolchain(facts: Facts, built: Built, sources: Sources, folder: Path) -> To
         why = f"no {facts.architecture.triple}-gcc where the bundle was made"
     else:
         try:
-            prebuild(
-                compiler, folder, sources.kernel, bool(sources.prepared), kernel_flags(facts)
-            )
+            prebuild(compiler, folder, sources.kernel, bool(sources.prepared), kernel_flags(facts))
         except UsageError as error:  # no static C library, say: the device can still build it
             remove_folder(folder / "prebuilt")
             compiler, why = None, error.message

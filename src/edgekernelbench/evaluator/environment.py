@@ -45,9 +45,7 @@ def toolchain(target: Target) -> dict[str, str]:
     return {"cc": find_compiler().identity}
 
 
-def observe(
-    threads: int, network: str = "", more: Mapping[str, str] | None = None
-) -> Environment:
+def observe(threads: int, network: str = "", more: Mapping[str, str] | None = None) -> Environment:
     """The state of this host now, for a record; ``more`` are versions of what is no package."""
     frequency = _number(_CPU / "scaling_cur_freq")
     temperature = _number(Path("/sys/class/thermal/thermal_zone0/temp"))

@@ -62,11 +62,9 @@ class Machinery:
         return frozenset(name.partition(":")[0].partition(".")[0] for name in modules) - {""}
 
 
-def machinery(
-    threads: int, device: Device | None = None, backend: Backend = "llvm"
-) -> Machinery:
-    """The compiler of ``backend`` for kernels, the registered baselines, ``threads`` cores for every
-    contestant, or a device for all of them."""
+def machinery(threads: int, device: Device | None = None, backend: Backend = "llvm") -> Machinery:
+    """The compiler of ``backend`` for kernels, the registered baselines, ``threads`` cores for
+    every contestant, or a device for all of them."""
     from edgekernelbench.baselines.packs import PACKS_VARIABLE, pack_places
     from edgekernelbench.baselines.registry import BASELINES
 

@@ -11,14 +11,15 @@ from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.profiles.places import Found
 
 HERE = (
-    "llvm (this host), c (this host, by its C compiler), c:PROFILE (C for a device), opencl (PoCL, or the first device), opencl:WORDS, cuda (the first device), "
-    "cuda:WORDS, cuda-sm_87 and the like (code only)"
+    "llvm (this host), c (this host, by its C compiler), c:PROFILE (C for a device), opencl (PoCL, "
+    "or the first device), opencl:WORDS, cuda (the first device), cuda:WORDS, cuda-sm_87 and the "
+    "like (code only)"
 )
 
 
 def find_target(name: str) -> Target:
-    """The target of that name: ``llvm``, ``c``, ``opencl``, ``cuda``, the name of a profile, or the path
-    of one's file.
+    """The target of that name: ``llvm``, ``c``, ``opencl``, ``cuda``, the name of a profile, or the
+    path of one's file.
 
     Raises:
         UsageError: if there is none; says which exist, or what is missing.

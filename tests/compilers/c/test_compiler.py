@@ -11,7 +11,7 @@ import pytest
 
 from edgekernelbench.compilers.c import CCompiler
 from edgekernelbench.compilers.c import compiler as module
-from edgekernelbench.compilers.c.emit import source
+from edgekernelbench.compilers.c.source import source
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import doctor
 from edgekernelbench.ir.check import check_text
@@ -131,7 +131,7 @@ def test_an_error_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.Mon
     def broken(*arguments: object) -> str:
         return source(*arguments).replace("y[i_l] =", "y[nowhere] =")  # type: ignore[arg-type]
 
-    monkeypatch.setattr("edgekernelbench.compilers.c.emit.source", broken)
+    monkeypatch.setattr("edgekernelbench.compilers.c.source.source", broken)
     built = compile_text(SCALE, tmp_path)
     (diagnostic,) = built.diagnostics  # type: ignore[attr-defined]
     assert diagnostic.rule.code == "E605"
@@ -157,7 +157,7 @@ def test_a_fault_of_the_printer_is_an_internal_error(
     def fails(*_: object) -> str:
         raise KeyError("fell over")
 
-    monkeypatch.setattr("edgekernelbench.compilers.c.emit.source", fails)
+    monkeypatch.setattr("edgekernelbench.compilers.c.source.source", fails)
     (diagnostic,) = compile_text(SCALE, tmp_path).diagnostics  # type: ignore[attr-defined]
     assert diagnostic.rule.code == "E699" and "fell over" in diagnostic.message
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from edgekernelbench.compilers.c.emit import source
 from edgekernelbench.compilers.c.functions import _words, closure, library
 from edgekernelbench.compilers.c.names import Names, reserved
-from edgekernelbench.ir.core import Load, Select, Tensor, VarRef
+from edgekernelbench.compilers.c.source import source
+from edgekernelbench.ir.core import Expr, Load, Select, Tensor, VarRef
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.options import Options
@@ -100,7 +101,9 @@ def test_buffers_on_the_stack_and_in_the_workspace(
     ))  # fmt: skip
     text = printed(body, X, Y)
     on_stack = scope == "local" and size == 16
-    room = f"float t_room[{size}] __attribute__((aligned(64)));\n  float *restrict t = hidden(t_room);"
+    room = (
+        f"float t_room[{size}] __attribute__((aligned(64)));\n  float *restrict t = hidden(t_room);"
+    )
     assert (room in text) == on_stack
     assert text.count("__TVMBackendFreeWorkspace(1, 0, t);") == (not on_stack)
     got = run(tmp_path, module(body, X, Y), {"x": VALUES})["y"]
@@ -215,6 +218,61 @@ def test_halves_and_bools_are_stored_as_bits() -> None:
     assert "o[0] = h[1];" in text
     assert "o[1] = f16_of_f32(f32_of_f16(h[1]) * 2.0f);" in text
     assert "o[2] = f16_of_f32((b[0] != 0) ? 1.0f : 0.0f);" in text
+
+
+def half_loop(body: Callable[[Expr], nest.Stmt], lanes: int = 16) -> nest.For:
+    return loop("vectorize", lanes, body)
+
+
+def test_neighbouring_halves_are_converted_as_vectors(tmp_path: Path) -> None:
+    h, o = Tensor("h", F16, (2, 20), "input"), Tensor("o", F16, (40,), "output")
+
+    def body(i: Expr) -> nest.Stmt:
+        value = op("mul", Load(h, (k(1), i)), k(1.5, F32))
+        return nest.Store(o, (op("add", i, k(3)),), cast(value, F16))
+
+    made = half_loop(body, 20)
+    text = printed(made, h, o)
+    assert "load_halves(h_lanes, &h[20], 20);" in text
+    assert "o_lanes[i] = h_lanes[i] * 1.5f;" in text
+    assert "store_halves(&o[3], o_lanes, 20);" in text
+    values = np.linspace(-60000, 60000, 40).astype(np.float16).reshape(2, 20)
+    got = run(tmp_path, module(made, h, o), {"h": values})["o"]
+    with np.errstate(over="ignore"):
+        want = (values[1].astype(np.float32) * 1.5).astype(np.float16)
+    np.testing.assert_array_equal(got[3:23], want)
+
+
+def test_halves_that_do_not_follow_one_another_are_converted_one_by_one() -> None:
+    h = Tensor("h", F16, (16, 2), "input")
+    text = printed(half_loop(lambda i: nest.Store(Y, (i,), Load(h, (i, k(0))))), h, Y)
+    assert "load_halves" not in text and "y[i] = f32_of_f16(h[i * 2]);" in text
+
+
+def test_halves_that_a_loop_writes_and_reads_elsewhere_stay_where_they_are() -> None:
+    h, o = Tensor("h", F16, (16,), "output"), Tensor("o", F16, (16,), "output")
+
+    def body(i: Expr) -> nest.Stmt:
+        first = nest.Store(h, (i,), op("mul", Load(X, (i,)), k(2.0, F32)))
+        return nest.Seq((first, nest.Store(o, (i,), op("add", Load(h, (i,)), k(1.0, F32)))))
+
+    text = printed(half_loop(body), X, h, o)
+    assert "h[i] = f16_of_f32(x[i] * 2.0f);" in text and "load_halves" not in text
+    assert "o_lanes[i] = f32_of_f16(h[i]) + 1.0f;" in text
+
+
+def test_an_accumulator_of_halves_reads_its_own_lane(tmp_path: Path) -> None:
+    o = Tensor("o", F16, (16,), "output")
+
+    def step(_: Expr) -> nest.Stmt:
+        return half_loop(lambda i: nest.Store(
+            o, (i,), cast(op("add", Load(o, (i,)), Load(X, (i,))), F16)))  # fmt: skip
+
+    start = half_loop(lambda i: nest.Store(o, (i,), k(0.0, F16)))
+    made = nest.Seq((start, loop("serial", 3, step)))
+    assert "load_halves(o_lanes, &o[0], 16);" in printed(made, X, o)
+    got = run(tmp_path, module(made, X, o), {"x": VALUES})["o"]
+    np.testing.assert_array_equal(got, (VALUES * 3).astype(np.float16))
 
 
 @pytest.mark.parametrize(("value", "dtype", "text"), [

@@ -14,9 +14,6 @@ from tests.compilers.test_rounding import (
     test_f16_sums_round_at_every_step as test_f16_sums_round_at_every_step,
 )
 from tests.compilers.test_rounding import test_fma_rounds_once as test_fma_rounds_once
-from tests.compilers.test_rounding import (
-    test_functions_of_f16_are_those_of_f32_rounded as test_functions_of_f16,
-)
 from tests.compilers.test_rounding import test_nofma_rounds_twice as test_nofma_rounds_twice
 from tests.compilers.test_rounding import (
     test_sums_of_unfused_products as test_sums_of_unfused_products,

@@ -47,7 +47,8 @@ def _library(fn: str, listed: str) -> str:
 def power(
     base: str, exponent: str, node: core.Expr, dtype: DType, keep: Callable[[str], str]
 ) -> str:
-    """``base ** exponent``; ``node`` is the exponent as written. Whole constants become products."""
+    """``base ** exponent``; ``node`` is the exponent as written. Whole constants become
+    products."""
     if isinstance(node, core.Const) and float(node.value).is_integer():
         whole = int(node.value)
         if abs(whole) <= _LARGEST_EXPANDED_POWER and (whole >= 0 or dtype.is_float):

@@ -88,7 +88,7 @@ def write_source(
         title: the kernel's name.
         symbol: the main function is ``__tvm_ffi_SYMBOL``.
     """
-    from edgekernelbench.compilers.c.emit import source
+    from edgekernelbench.compilers.c.source import source
 
     if too_large := check_size(module, target.vector_bits):
         return too_large[0]
@@ -137,7 +137,9 @@ def _run(
     return rejection(done.returncode, done.stderr, text, toolchain)
 
 
-_PLACE = re.compile(rf"^{re.escape(SOURCE)}:(\d+)(?::(\d+))?: (?:fatal )?error: (.*)$", re.MULTILINE)
+_PLACE = re.compile(
+    rf"^{re.escape(SOURCE)}:(\d+)(?::(\d+))?: (?:fatal )?error: (.*)$", re.MULTILINE
+)
 _STAGES = re.compile(r"^\s*/\* (.+) \*/$")
 
 
@@ -147,7 +149,9 @@ def rejection(code: int, said: str, text: str, toolchain: Toolchain) -> Diagnost
     found = _PLACE.search(said)
     if found is None:
         last = (said.strip().splitlines() or [f"it ended with status {code}"])[-1]
-        return Diagnostic(REJECTED, f"{toolchain.command[0]}: {last}"[:500], None, (), (said[:2000],))
+        return Diagnostic(
+            REJECTED, f"{toolchain.command[0]}: {last}"[:500], None, (), (said[:2000],)
+        )
     number = int(found[1])
     stage = next((m[1] for k in range(min(number, len(lines)), 0, -1)
                   if (m := _STAGES.match(lines[k - 1]))), "")  # fmt: skip

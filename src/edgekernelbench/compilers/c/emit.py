@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from edgekernelbench.compilers.c import frame
 from edgekernelbench.compilers.c.dots import dot
 from edgekernelbench.compilers.c.expressions import ExpressionPrinter, Place, Text
-from edgekernelbench.compilers.c.functions import c_type, closure, prologue
+from edgekernelbench.compilers.c.facts import (
+    index_variables,
+    on_stack,
+    tiles,
+    unrolls_alone,
+    written,
+)
+from edgekernelbench.compilers.c.functions import c_type
+from edgekernelbench.compilers.c.halves import halves_of
 from edgekernelbench.compilers.c.names import Names
-from edgekernelbench.compilers.contraction import FenceSet, accumulation, find_fences
+from edgekernelbench.compilers.contraction import FenceSet, accumulation
 from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Expr, Tensor
 from edgekernelbench.ir.dtypes import DType
@@ -20,9 +26,6 @@ from edgekernelbench.lowering import nest
 from edgekernelbench.lowering.expr.linear import Range
 from edgekernelbench.lowering.expr.ranges import range_of
 from edgekernelbench.lowering.options import Options
-
-_STACK_BYTES = 1 << 16
-_CLOCK = 1  # CLOCK_MONOTONIC on Linux
 
 
 def storage(tensor: Tensor) -> str:
@@ -62,6 +65,9 @@ class FunctionPrinter:
     _ranges: dict[core.Var, Range] = field(default_factory=dict)
     _indices: set[int] = field(default_factory=set)
     _tiles: set[str] = field(default_factory=set)
+    _halves: dict[core.Load, str] = field(default_factory=dict)
+    _stored: dict[int, str] = field(default_factory=dict)
+    _lane: str = ""
     _captured: _Captured | None = None
 
     def text(self) -> str:
@@ -81,7 +87,7 @@ class FunctionPrinter:
         return [self._pointers[tensor.name] for tensor in self.function.params]
 
     def _parameter(self, tensor: Tensor) -> tuple[str, str]:
-        name = self._array(tensor, constant=tensor.name not in _written(self.function))
+        name = self._array(tensor, constant=tensor.name not in written(self.function))
         return name, self._pointers[tensor.name]
 
     def _array(self, tensor: Tensor, constant: bool = False) -> str:
@@ -124,8 +130,13 @@ class FunctionPrinter:
 
     def printer(self, lanes: bool = False, fenced: bool = False) -> ExpressionPrinter:
         """A printer of the expressions of one statement at this place."""
-        place = Place(self._name, self.array, self._declare, self._ranges, lanes)
+        place = Place(self._name, self.array, self._declare, self._ranges, lanes, self._converted)
         return ExpressionPrinter(place, fenced)
+
+    def _converted(self, load: core.Load) -> str | None:
+        """Where the float of a half is that was converted in front of the loop."""
+        name = self._halves.get(load) if self._halves else None
+        return None if name is None else f"{name}[{self._lane}]"
 
     def index(self, expr: Expr, lanes: bool = False) -> Text:
         """An expression that decides what is read, written or run."""
@@ -161,14 +172,14 @@ class FunctionPrinter:
         for statement in sequence.body:
             self._statement(statement, lanes)
         for statement in reversed(sequence.body):
-            if isinstance(statement, nest.Alloc) and not _on_stack(statement):
+            if isinstance(statement, nest.Alloc) and not on_stack(statement):
                 name = self._arrays[statement.tensor.name]
                 self._line(f"__TVMBackendFreeWorkspace(1, 0, {name});")
 
     def _allocate(self, allocation: nest.Alloc) -> None:
         tensor = allocation.tensor
         name, kind = self._array(tensor), storage(tensor)
-        if _on_stack(allocation):
+        if on_stack(allocation):
             is_tile = tensor.name in self._tiles
             room = name if is_tile else self._names.new(f"{tensor.name}_room")
             self._line(f"{kind} {room}[{max(1, tensor.size)}] __attribute__((aligned(64)));")
@@ -189,13 +200,19 @@ class FunctionPrinter:
         printer = self.printer(lanes, self.fences.covers_store(store))
         if isinstance(value, core.Load) and value.tensor.dtype is tensor.dtype:
             text = self._element(value.tensor, value.indices, lanes)  # a copy, bit by bit
+        elif id(store) in self._stored:
+            text = printer.rounded_later(printer.print(value, unfenced=accumulation(store)), value)
+            self._line(f"{self._stored[id(store)]}[{self._lane}] = {text};")
+            return
         else:
             text = printer.stored(printer.print(value, unfenced=accumulation(store)), value, tensor)
         self._line(f"{self._element(tensor, store.indices, lanes)} = {text};")
 
     def _let(self, var: core.Var, value: Expr, lanes: bool, fenced: bool) -> None:
         text = self.printer(lanes, fenced).print(value, index=var.uid in self._indices).text
-        self._variables[var.uid] = Text(self._declare(c_type(value.dtype), var.name, text), leaf=True)
+        self._variables[var.uid] = Text(
+            self._declare(c_type(value.dtype), var.name, text), leaf=True
+        )
         if not value.dtype.is_float:
             self._ranges[var] = range_of(value, self._ranges)
 
@@ -218,8 +235,10 @@ class FunctionPrinter:
         self._ranges[loop.var] = (first[0], first[1] + most - 1)
         if loop.kind == "parallel":
             self._parallel(loop, low, extent)
-        elif loop.kind == "unroll" and not _pure(loop.body):
+        elif loop.kind == "unroll" and not unrolls_alone(loop.body):
             self._unrolled(loop, low, int(extent.text))
+        elif loop.kind == "vectorize" and low.text == "0":
+            self._lanes(loop, extent)
         else:
             self._plain(loop, low, extent)
 
@@ -229,12 +248,42 @@ class FunctionPrinter:
         if not low.leaf:
             low = self.printer().keep(low, loop.lo.dtype)
         end = extent.text if low.text == "0" else f"{low.text} + {extent.within(1)}"
-        if loop.kind == "vectorize":
-            self._line("SIMD")
-        elif loop.kind == "unroll":
+        if loop.kind == "unroll":
             self._line(f"UNROLL({min(int(extent.text), 65534)})")
         with self._named(loop, low.text, end):
-            self._statement(loop.body, loop.kind == "vectorize")
+            self._statement(loop.body)
+
+    def _lanes(self, loop: nest.For, extent: Text) -> None:
+        """A vectorised loop, and around it what is converted as whole vectors."""
+        halves = halves_of(loop)
+        if not halves.loads and not halves.stores:
+            self._line("SIMD")
+            with self._named(loop, self.index(loop.lo).text, extent.text):
+                self._statement(loop.body, True)
+            return
+        self._variables[loop.var.uid] = Text("0", leaf=True)
+        with self._block(""):
+            for load in halves.loads:
+                self._halves[load] = self._floats(load.tensor, extent)
+                first = self._element(load.tensor, load.indices, False)
+                self._line(f"load_halves({self._halves[load]}, &{first}, {extent.text});")
+            places = {}
+            for store in halves.stores:
+                places[id(store)] = self._floats(store.tensor, extent)
+            firsts = [self._element(s.tensor, s.indices, False) for s in halves.stores]
+            self._stored = places
+            self._line("SIMD")
+            with self._named(loop, "0", extent.text):
+                self._lane = self._variables[loop.var.uid].text
+                self._statement(loop.body, True)
+            for store, first in zip(halves.stores, firsts, strict=True):
+                self._line(f"store_halves(&{first}, {places[id(store)]}, {extent.text});")
+            self._halves, self._stored = {}, {}
+
+    def _floats(self, tensor: Tensor, extent: Text) -> str:
+        name = self._names.new(f"{tensor.name}_lanes")
+        self._line(f"float {name}[{extent.text}] __attribute__((aligned(64)));")
+        return name
 
     @contextmanager
     def _named(self, loop: nest.For, low: str, end: str, step: str = "") -> Iterator[None]:
@@ -318,116 +367,3 @@ class FunctionPrinter:
         with self._block(""):
             self._line(f"struct {number} data = {{{listed}}};")
             self._line(f"failed |= __TVMBackendParallelLaunch({number}, &data, 0);")
-
-
-def index_variables(function: nest.Function) -> set[int]:
-    """Uids of the lets that a place of an access, the head of a loop or a branch depends on."""
-    lets: dict[int, Expr] = {}
-    pending: list[Expr] = []
-    for statement in nest.statements(function.body):
-        exprs = nest.expressions(statement)
-        match statement:
-            case nest.LetValue(var=var, value=value):
-                lets[var.uid] = value
-            case nest.Store(indices=indices):
-                pending += indices
-            case nest.Prefetch(indices=indices):
-                pending += indices
-            case nest.For() | nest.If() | nest.Dot():
-                pending += exprs
-        loads = (n for e in exprs for n in core.unique_nodes(e) if isinstance(n, core.Load))
-        pending += [index for load in loads for index in load.indices]
-    found: set[int] = set()
-    while pending:
-        for node in core.unique_nodes(pending.pop()):
-            if isinstance(node, core.VarRef) and node.var.uid not in found:
-                found.add(node.var.uid)
-                if node.var.uid in lets:
-                    pending.append(lets[node.var.uid])
-    return found
-
-
-def tiles(function: nest.Function) -> set[str]:
-    """Names of the local buffers whose elements can be registers: once the loops around them are
-    unrolled, it is known which element is written where. Compilers must see that nothing else
-    points into them, so the other local buffers are hidden from them behind a pointer."""
-    found: set[str] = set()
-    moving: set[str] = set()
-    known: set[core.Var] = set()
-    for statement in nest.statements(function.body):
-        match statement:
-            case nest.For(var=var, kind="unroll" | "vectorize"):
-                known.add(var)
-            case nest.Alloc(tensor=tensor, scope="local"):
-                found.add(tensor.name)
-            case nest.Store(tensor=tensor, indices=indices) | nest.Dot(
-                tensor=tensor, indices=indices
-            ):
-                if any(not _is_known(index, known) for index in indices):
-                    moving.add(tensor.name)
-            case _:
-                pass
-    return found - moving
-
-
-def _is_known(index: Expr, known: set[core.Var]) -> bool:
-    leaves = (n for n in core.unique_nodes(index) if isinstance(n, (core.VarRef, core.Load)))
-    return all(isinstance(leaf, core.VarRef) and leaf.var in known for leaf in leaves)
-
-
-def _written(function: nest.Function) -> set[str]:
-    written = (nest.Store, nest.Dot, nest.Stamp)
-    return {s.tensor.name for s in nest.statements(function.body) if isinstance(s, written)}
-
-
-def _on_stack(allocation: nest.Alloc) -> bool:
-    return allocation.scope == "local" and allocation.tensor.bytes <= _STACK_BYTES
-
-
-def _pure(body: nest.Stmt) -> bool:
-    """Whether compilers unroll the loop around ``body`` by themselves when they are told to."""
-    return all(
-        not isinstance(s, nest.For) or s.kind in ("vectorize", "unroll")
-        for s in nest.statements(body)
-    )
-
-
-_NOW = f"""\
-#include <time.h>
-
-/* Nanoseconds of the steady clock. */
-static int64_t now_ns(void) {{
-  struct timespec now;
-  clock_gettime({_CLOCK}, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}}
-"""
-
-
-def source(
-    module: nest.Module, title: str, names: tuple[str, str] = ("main", "prepack")
-) -> str:
-    """The C source of a loop program: its functions under the exported names.
-
-    Args:
-        title: the kernel's name.
-    """
-    functions = [module.main, *(() if module.prepack is None else (module.prepack,))]
-    fences = find_fences(tuple(functions))
-    texts = []
-    for function, symbol, own in zip(functions, names, ("kernel", "prepack"), strict=False):
-        printer = FunctionPrinter(function, fences, module.options, own)
-        texts += [printer.text(), frame.entry(symbol, own, printer.pointers())]
-    body = "\n".join(texts)
-    words = set(_words(body))
-    used = closure(words)
-    parts = [f"/* Kernel {title}, from its loop program. */\n", prologue(used)]
-    parts += [_NOW] if "now_ns" in words else []
-    parts.append(frame.CONVENTION)
-    parts += [frame.THREADS] if "__TVMBackendParallelLaunch" in words else []
-    parts += [frame.WORKSPACE] if "__TVMBackendAllocWorkspace" in words else []
-    return "\n".join([*parts, *(f"{text}\n" for text in used), body])
-
-
-def _words(text: str) -> Iterator[str]:
-    return (match[0] for match in re.finditer(r"[A-Za-z_]\w*", text))

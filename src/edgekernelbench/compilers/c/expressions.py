@@ -52,6 +52,7 @@ class Place:
         declare: writes a line that declares a constant (its type, a wish for its name, its value)
             in front of the statement; the name that it got.
         ranges: of integer variables.
+        converted: the float of a half that was converted before, if it was.
         lanes: whether the statement is in a vectorised loop, where branches are avoided.
     """
 
@@ -60,6 +61,7 @@ class Place:
     declare: Callable[[str, str, str], str]
     ranges: Ranges
     lanes: bool = False
+    converted: Callable[[core.Load], str | None] = lambda load: None
 
 
 @dataclass(slots=True)
@@ -75,9 +77,7 @@ class ExpressionPrinter:
     _factors: dict[int, tuple[Text, Text]] = field(default_factory=dict)
     _plain: set[int] = field(default_factory=set)
 
-    def print(
-        self, expr: Expr, index: bool = False, unfenced: core.Binary | None = None
-    ) -> Text:
+    def print(self, expr: Expr, index: bool = False, unfenced: core.Binary | None = None) -> Text:
         """The text of ``expr``.
 
         Args:
@@ -140,6 +140,8 @@ class ExpressionPrinter:
                 raise TypeError(f"{type(node).__name__} in a loop program")
 
     def _load(self, node: core.Load, tensor: Tensor, args: list[Text]) -> Text:
+        if (known := self.place.converted(node)) is not None:
+            return Text(known)
         element = self.element(tensor, node.indices, args)
         if tensor.dtype is DType.F16:
             return Text(f"f32_of_f16({element})")
@@ -156,7 +158,7 @@ class ExpressionPrinter:
         """Where an element lies, in elements from the first one."""
         wide = tensor.size > _INT32_MAX or any(i.dtype is not DType.S32 for i in indices)
         terms, constant, stride = [], 0, tensor.size
-        for extent, index, arg in zip(tensor.shape, indices, args, strict=True):
+        for extent, arg in zip(tensor.shape, args, strict=True):
             stride = stride // extent if extent else 0
             if arg.text.isdigit():  # a constant, or a loop that is written out
                 constant += int(arg.text) * stride
@@ -239,6 +241,11 @@ class ExpressionPrinter:
     def _integer(self, node: core.Binary, a: Text, b: Text) -> Text:
         op, dtype = node.op, node.dtype
         match op:
+            case "add" | "mul" if a.text.isdigit() and b.text.isdigit() and self._fits(node):
+                x, y = int(a.text), int(b.text)
+                return Text(integer(x + y if op == "add" else x * y, dtype), leaf=True)
+            case "add" | "sub" if b.text == "0":
+                return a
             case "add" | "sub" | "mul":
                 if dtype is DType.U32 or id(node) in self._plain or self._fits(node):
                     return _narrowed(_infix(op, a, b), dtype)
@@ -313,17 +320,21 @@ class ExpressionPrinter:
         wide = value.text if arg.dtype is DType.F64 else f"(double){value.within(UNARY)}"
         return Text(f"round_f16_of_f64({wide})")
 
+    def rounded_later(self, value: Text, expr: Expr) -> str:
+        """``value`` as a float that the store rounds to f16, and so need not be rounded here."""
+        half = value if expr.dtype is DType.F32 else self.cast(value, expr, DType.F16)
+        if half.level == ATOM and half.text.startswith("round_f16("):
+            return half.text.removeprefix("round_f16(").removesuffix(")")
+        return half.text
+
     def stored(self, value: Text, expr: Expr, tensor: Tensor) -> str:
         """``value`` as an element of ``tensor``: rounded to f16, wrapped to small integers."""
         source, dtype = expr.dtype, tensor.dtype
         if dtype is DType.BOOL:
             return value.text if source is DType.BOOL else f"{value.within(SUM)} != 0"
         if dtype is DType.F16:
-            half = self.cast(value, expr, DType.F16) if source is not DType.F32 else value
-            if half.level == ATOM and half.text.startswith("round_f16("):  # the store rounds
-                return f"f16_of_f32({half.text.removeprefix('round_f16(')}"
-            return f"f16_of_f32({half.text})"
-        if source is dtype or dtype.widened is source and dtype is source:
+            return f"f16_of_f32({self.rounded_later(value, expr)})"
+        if source is dtype or (dtype.widened is source and dtype is source):
             return value.text
         return self.cast(value, expr, dtype).text
 

@@ -65,6 +65,37 @@ INLINE uint16_t f16_of_f32(float x) {
 #endif
 }
 
+/* Neighbouring halves as floats, and back. */
+INLINE void load_halves(float *to, const uint16_t *from, int count) {
+  int k = 0;
+#if defined(__F16C__) && defined(__AVX512F__)
+  for (; k + 16 <= count; k += 16) {
+    const __m256i half = _mm256_loadu_si256((const __m256i *)(from + k));
+    _mm512_storeu_ps(to + k, _mm512_cvtph_ps(half));
+  }
+#endif
+#ifdef __F16C__
+  for (; k + 8 <= count; k += 8)
+    _mm256_storeu_ps(to + k, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + k))));
+#endif
+  SIMD
+  for (int rest = k; rest < count; ++rest) to[rest] = f32_of_f16(from[rest]);
+}
+
+INLINE void store_halves(uint16_t *to, const float *from, int count) {
+  int k = 0;
+#if defined(__F16C__) && defined(__AVX512F__)
+  for (; k + 16 <= count; k += 16)
+    _mm256_storeu_si256((__m256i *)(to + k), _mm512_cvtps_ph(_mm512_loadu_ps(from + k), 8));
+#endif
+#ifdef __F16C__
+  for (; k + 8 <= count; k += 8)
+    _mm_storeu_si128((__m128i *)(to + k), _mm256_cvtps_ph(_mm256_loadu_ps(from + k), 0));
+#endif
+  SIMD
+  for (int rest = k; rest < count; ++rest) to[rest] = f16_of_f32(from[rest]);
+}
+
 INLINE float round_f16(float x) { return f32_of_f16(f16_of_f32(x)); }
 
 /* Rounded once: the float in between is rounded to odd. */

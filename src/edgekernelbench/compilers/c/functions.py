@@ -133,7 +133,7 @@ def prologue(functions: list[str]) -> str:
     if "NATIVE_HALVES" in joined:
         parts.append(HALVES)
     if "_mm" in joined:
-        parts.insert(0, "#include <immintrin.h>\n")
+        parts.insert(0, "#ifdef __x86_64__\n#include <immintrin.h>\n#endif\n")
     if "vld1q" in joined:
         parts.insert(0, "#include <arm_neon.h>\n")
     return "\n".join(parts)

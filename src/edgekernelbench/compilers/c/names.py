@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from edgekernelbench.compilers.c.functions import library
 
 _KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while main offsetof NULL INLINE SIMD UNROLL UNROLL_TEXT "
-    "NATIVE_HALVES mad_f32 mad_f64 task group data failed at kernel prepack any tensor launch "
-    "ptrdiff_t size_t wchar_t max_align_t asm typeof linux unix i386 words".split()
+    """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while main offsetof NULL INLINE SIMD UNROLL UNROLL_TEXT NATIVE_HALVES mad_f32 mad_f64 task
+group data failed at kernel prepack any tensor launch ptrdiff_t size_t wchar_t max_align_t asm
+typeof linux unix i386 words
+""".split()
 )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.compilers.base import BuildResult
-from edgekernelbench.compilers.tvm.compiler import compile_module
 from edgekernelbench.compilers.rules import UNSUPPORTED_TARGET
+from edgekernelbench.compilers.tvm.compiler import compile_module
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.dtypes import DType
