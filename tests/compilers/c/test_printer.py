@@ -294,6 +294,19 @@ def test_names_with_a_meaning_in_c_are_not_taken(tmp_path: Path, name: str) -> N
     np.testing.assert_allclose(got, np.exp(VALUES), rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["tasks", "share", "begin", "end", "all", "data", "failed", "at",
+                                  "failure", "kernel", "kernel_1", "group"])  # fmt: skip
+def test_names_of_the_frame_are_not_taken(tmp_path: Path, name: str) -> None:
+    x, t = Tensor(name, F32, (16,), "input"), Tensor("t", F32, (1 << 15,), "stage")
+    body = nest.Seq((
+        nest.Alloc(t, "global"),
+        loop("parallel", 16, lambda i: nest.Store(t, (i,), Load(x, (i,)))),
+        loop("parallel", 16, lambda i: nest.Store(Y, (i,), Load(t, (i,)))),
+    ))  # fmt: skip
+    got = run(tmp_path, module(body, x, Y), {name: VALUES})["y"]
+    np.testing.assert_array_equal(got, VALUES)
+
+
 def test_names_are_free_again_behind_their_block() -> None:
     names = Names()
     assert names.new("a.b") == "a_b"
