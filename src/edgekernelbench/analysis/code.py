@@ -65,7 +65,7 @@ def device_code(program: Program, module: Module, target: Target) -> DeviceCode:
     For this host's CPU there is nothing to wait for: its bill comes from the loop program alone,
     unless the target limits the machine code.
     """
-    if target.backend == "llvm":
+    if target.on_cpu:
         return _cpu_code(program, module, target)
     missing = _missing_compiler(target)
     without_device = target.model_copy(update={"cuda": None, "opencl": None})
@@ -104,9 +104,7 @@ def _cpu_code(program: Program, module: Module, target: Target) -> DeviceCode:
     facts = _module_facts(program, module)
     size = None
     if target.mtriple is not None or target.code_bytes is not None:
-        from edgekernelbench.compilers.tvm.compiler import object_bytes
-
-        made = object_bytes(module, target)
+        made = _object_bytes(program, module, target)
         if isinstance(made, Diagnostic):
             return DeviceCode(diagnostics=(made,))
         size = made
@@ -114,7 +112,17 @@ def _cpu_code(program: Program, module: Module, target: Target) -> DeviceCode:
     return DeviceCode(budget=bill_of_module(program, module, facts, target), code_bytes=size)
 
 
+def _object_bytes(program: Program, module: Module, target: Target) -> int | Diagnostic | None:
+    if target.backend == "c":
+        from edgekernelbench.compilers.c.compiler import object_bytes
+
+        return object_bytes(module, target, program.name)
+    from edgekernelbench.compilers.tvm.compiler import object_bytes as by_llvm
+
+    return by_llvm(module, target)
+
+
 def _module_facts(program: Program, module: Module) -> StaticFacts:
-    from edgekernelbench.compilers.tvm.bill import static_facts
+    from edgekernelbench.compilers.bill import static_facts
 
     return static_facts(module, program, None, 0.0)

@@ -47,7 +47,7 @@ def roof(
         source = "measured" if target.gpu is None else REACHED
         return Roof(seconds, traffic / bandwidth, source, "" if seconds else missing)
     if not target.peaks:
-        host = target.backend == "llvm" and target.mtriple is None
+        host = target.on_cpu and target.mtriple is None
         which = "this host" if host else target.name
         how = PROBE % ("" if host else f" --target {target.name}")
         if target.unreachable or not (host or target.device):

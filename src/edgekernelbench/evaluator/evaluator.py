@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,7 +47,7 @@ class Evaluator:
     lets one evaluation at a time run, across processes too.
 
     Args:
-        target: this host's processor, or an OpenCL or CUDA device of this host.
+        target: this host's processor (``llvm`` or ``c``), or an OpenCL or CUDA device of this host.
         settings: of every evaluation.
         cache_dir: where builds of baselines and locks lie; the user's cache folder if left out.
         machinery: other plugs than the real ones.
@@ -67,7 +69,7 @@ class Evaluator:
         self.settings = settings or EvalSettings()
         threads = self.settings.threads or target.threads
         self.target = target.model_copy(update={"threads": threads})
-        self.machinery = machinery or _machinery(threads, target.device)
+        self.machinery = machinery or _machinery(threads, target.device, target.backend)
         unknown = [b for b in self.settings.baselines if b not in self.machinery.baselines]
         if unknown:
             known = ", ".join(self.machinery.baselines)
@@ -89,10 +91,10 @@ class Evaluator:
         # The host's peaks are measured when they are first needed. What is measured on a device
         # (`ekb devices probe`) says what our kernels reach there, and accuses nobody.
         roofline = self.settings.roofline and machinery is None
-        on_host = target.backend == "llvm"
+        on_host = target.on_cpu
         self._measures_peaks = roofline and on_host
         known = load_peaks if on_host else proven_peaks
-        self._peaks = known(self.target) if roofline else None
+        self._peaks = known(self.target.reference) if roofline else None
         self._peak_measurements = 0
         self._measuring_peaks = False
 
@@ -145,10 +147,24 @@ class Evaluator:
         self._peak_measurements += 1
         self._measuring_peaks, self._peaks = True, None
         try:
-            self._peaks = measure_peaks(self.target, self)
+            with self._by_reference() as evaluator:
+                self._peaks = measure_peaks(evaluator.target, evaluator)
         finally:
             self._measuring_peaks = False
         return True
+
+    @contextmanager
+    def _by_reference(self) -> Iterator[Evaluator]:
+        """An evaluator of the same device by way of the reference compiler, under the same lock."""
+        if self.target.reference is self.target:
+            yield self
+            return
+        settings = self.settings.model_copy(update={"roofline": False})
+        with Evaluator(
+            self.target.reference, settings=settings, cache_dir=self.cache_dir
+        ) as evaluator:
+            evaluator._lock = self._lock
+            yield evaluator
 
     def roofline(self) -> str:
         """Which roofline results are held against, or why none, in one line."""
@@ -252,9 +268,7 @@ def is_here(target: Target) -> bool:
     """Whether this host has what a target's programs run on."""
     if target.unreachable:
         return False
-    if target.backend != "llvm":
-        return target.device is not None
-    return target.mtriple is None
+    return target.mtriple is None if target.on_cpu else target.device is not None
 
 
 def require_here(target: Target) -> None:
@@ -269,8 +283,8 @@ def require_here(target: Target) -> None:
     raise UsageError(
         f"target {target.name!r} cannot be run here{why}",
         "`ekb check` and `ekb explain` generate and bill its code without the device; evaluations "
-        "run on llvm, this host, on opencl and cuda, devices of it, and on a profile of such a "
-        "device that has `kind: local`",
+        "run on llvm and c, this host, on opencl and cuda, devices of it, and on a profile of such "
+        "a device that has `kind: local`",
     )
 
 

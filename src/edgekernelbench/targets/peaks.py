@@ -166,6 +166,7 @@ def peaks_file(target: Target, threads: int) -> Path:
     """Where the peaks of a target are kept."""
     chosen = os.environ.get("EDGEKERNELBENCH_CACHE")
     base = Path(chosen) if chosen else cache_folder()
+    target = target.reference  # what a device reaches is the same by way of every compiler
     return base / "peaks" / f"{target.name}-{target.mcpu or target.backend}-{threads}.json"
 
 
