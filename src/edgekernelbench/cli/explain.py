@@ -49,6 +49,10 @@ def explain(
     evaluations: Annotated[
         int, typer.Option("--evaluations", min=1, help="Measurements of the tuner for each stage.")
     ] = 8,
+    source: Annotated[
+        bool,
+        typer.Option("--source", help="Print only the CUDA, OpenCL or C text that is generated."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Show what a kernel becomes on a target; without --interaction or --profile it is not run."""
@@ -63,7 +67,7 @@ def explain(
         else:
             _profile(kernel, target, workload, json)
         return
-    from edgekernelbench.analysis.code import device_code
+    from edgekernelbench.analysis.code import device_code, generated_source
     from edgekernelbench.analysis.explain import explain as compute
     from edgekernelbench.ir.check import check_text
     from edgekernelbench.ir.diagnostics import render
@@ -80,6 +84,9 @@ def explain(
         lowered = lower(checked.kernel, checked.program, profile)
         diagnostics += lowered.diagnostics
         module = lowered.module
+    if source and module is not None and checked.program is not None:
+        print(generated_source(checked.program, module, profile))
+        return
     code = None
     if module is not None and checked.program is not None:
         code = device_code(checked.program, module, profile)
