@@ -36,7 +36,7 @@ _BLOCK, _TEAM, _THREAD, _OWN = range(4)
 def random_gpu_layers(
     program: Program, rng: random.Random
 ) -> tuple[surface.ScheduleLayer, surface.MemoryLayer]:
-    target = rng.choice(["gpu", "gpu", "gpu", "opencl"])
+    target: surface.TargetName = "gpu" if rng.random() < 0.75 else "opencl"
     normal = normalize(program)
     graph = build_graph(normal)
     placed, kin = _choose_places(graph, rng), siblings(graph)
@@ -178,9 +178,7 @@ class _Memory:
             return
         loop = rng.choice(loops)
         dtype = self._wider(stage, tensor) if rng.random() < 0.2 else None
-        self.lines.append(
-            CacheLine((surface.Cached(Ref(tensor), dtype),), Ref(stage), loop)
-        )
+        self.lines.append(CacheLine((surface.Cached(Ref(tensor), dtype),), Ref(stage), loop))
         if rng.random() < 0.35:
             ahead = Num(1 if rng.random() < 0.95 else 2)
             self.lines.append(surface.PrefetchLine((Ref(tensor),), Ref(stage), loop, ahead))

@@ -83,7 +83,9 @@ def check_doubled(
             help = [f"drop the `loops` line: any thread takes any element of `{name}`"]
             report.error(rules.AHEAD_COPY, message, spans.get(name), help)
         elif made := _made_inside(plan, name):
-            message = f"`{made}` is computed in `{place.target}.{piece.name}`, turn by turn: nothing "
+            message = (
+                f"`{made}` is computed in `{place.target}.{piece.name}`, turn by turn: nothing "
+            )
             message += f"of the next turn is there for `{name}`"
             help = ["drop the `prefetch` line", f"or place `{made}` further outside"]
             report.error(rules.AHEAD_COPY, message, spans.get(name), help)

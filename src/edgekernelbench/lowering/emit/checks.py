@@ -67,8 +67,12 @@ class PlacedChecks:
         inside = [piece for piece, n in shared if n > 1 and piece in nest[depth + 1 :]]
         if inside:
             loop, inner = nest[depth].name, inside[-1].name
-            message = f"`{name}` is placed in `{target}.{loop}`, whose elements are several threads'"
-            help = f"place it in `{target}.{inner}`, the last of its `thread` loops, or outside them"
+            message = (
+                f"`{name}` is placed in `{target}.{loop}`, whose elements are several threads'"
+            )
+            help = (
+                f"place it in `{target}.{inner}`, the last of its `thread` loops, or outside them"
+            )
             self.ctx.refuse(rules.GPU_LOOPS, name, message, help)
 
     def reuse(self, name: str, copy: Box, box: Box) -> None:
