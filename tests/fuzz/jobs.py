@@ -1,5 +1,5 @@
-"""What is fuzzed: the parser, whole programs, programs with schedule and memory layers, programs
-on a simulated GPU."""
+"""What is fuzzed: the parser, whole programs, programs with schedule and memory layers for CPUs and
+for GPUs, programs on a simulated GPU."""
 
 from __future__ import annotations
 

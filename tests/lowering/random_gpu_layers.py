@@ -36,7 +36,7 @@ _BLOCK, _TEAM, _THREAD, _OWN = range(4)
 def random_gpu_layers(
     program: Program, rng: random.Random
 ) -> tuple[surface.ScheduleLayer, surface.MemoryLayer]:
-    target = rng.choice(["gpu", "gpu", "gpu", "opencl"])
+    target: surface.TargetName = "gpu" if rng.random() < 0.75 else "opencl"
     normal = normalize(program)
     graph = build_graph(normal)
     placed, kin = _choose_places(graph, rng), siblings(graph)

@@ -101,3 +101,15 @@ def test_a_copy_of_what_another_copy_has_read() -> None:
     assert found.rule.code == "E520" and found.help[0].startswith("drop `p`")
     watched(INDICES % "a, w")
     watched(INDICES % "p, w")
+
+
+def test_nothing_is_fetched_ahead_of_what_its_loop_computes() -> None:
+    text = """kernel k[N=7, K=5](x: f32[N, K]) -> (y: f32[N]) {
+      compute { s[i: N] = sum[k: K](x[i, k])  y[i] = s[i] + 1 }
+      schedule for gpu { loops y (%s thread i) place s in y.%s }
+      memory for gpu { cache s in y.i%d prefetch s in y.i%d ahead 1 }
+    }"""
+    kernel, program = load_text(text % ("i by 2,", "i0", 0, 0))
+    (found,) = lower(kernel, program, opencl_target()).diagnostics
+    assert found.rule.code == "E455" and "`s` is computed in `y.i0`" in found.message
+    watched(text % ("block i by 4, i by 2,", "i0", 1, 1))

@@ -103,7 +103,12 @@ def probe(
     write its profile."""
     from edgekernelbench.evaluator.peaks import measure_peaks
     from edgekernelbench.targets.profiles.places import own_folder
-    from edgekernelbench.targets.profiles.write import probed_name, profile_text, write_profile
+    from edgekernelbench.targets.profiles.write import (
+        check_file,
+        probed_name,
+        profile_text,
+        write_profile,
+    )
     from edgekernelbench.targets.registry import find_target
 
     def say(name: str, done: int, of: int) -> None:
@@ -111,6 +116,7 @@ def probe(
 
     probed = find_target(target)
     file = out_file or own_folder() / f"{probed_name(probed)}.yaml"
+    check_file(file)
     peaks = measure_peaks(probed, progress=say)
     write_profile(profile_text(probed, peaks, file.stem), file)
     if json:

@@ -47,11 +47,14 @@ def load_profile(file: Path) -> Profile:
         ProfileError: it is not right.
     """
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise ValueError("no plain file")
         with file.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        decoding = isinstance(error, UnicodeDecodeError)
+        reason = "not UTF-8 text" if decoding else getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{file}: cannot be read ({reason})", f"give a profile: {HOW}") from error
     return parse_profile(text, str(file))
 
