@@ -27,7 +27,7 @@ test: setup
 
 # The pages of docs/ as a site; a link that leads nowhere ends it. `python3 -m http.server -d site` shows it.
 docs: $(DOCS_STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "site/index.html"
 
 $(DOCS_STAMP): $(STAMP)

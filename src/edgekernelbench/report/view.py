@@ -59,6 +59,11 @@ class View:
     spending: tuple[Spending, ...]
     matrix: Matrix | None
 
+    @property
+    def timed(self) -> int:
+        """Tasks with a correct kernel and a baseline."""
+        return sum(self.outcomes[name] for name in ("fast", "unsure", "slow"))
+
     def link(self, task: str) -> str:
         """Address of a task's section within the page."""
         return task_link(self.number, self.places[task])
