@@ -5,9 +5,10 @@ device of these tests calls correct."""
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from inspect_ai.util import sandbox
 
 import edgekernelbench
 from edgekernelbench.agents.model import ProviderError
+from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import landlock
 from edgekernelbench.evaluator.attempt import Check
+from edgekernelbench.evaluator.room import NoRoom
 from edgekernelbench.llm.run import run_with_model
 from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores.score import score
@@ -49,6 +52,17 @@ COMMANDS = {
     "memory": Exploit("the truth, out of the evaluator", "exec 3</proc/{parent}/mem", "crashed"),
     "environment": Exploit("the model's key", "cat /proc/{parent}/environ", "crashed"),
     "own environment": Exploit("the model's key, at home", "env | grep -q API_KEY", "crashed"),
+    "limits": Exploit("an evaluator that can store no record",
+                      "{python} -c 'import resource as r; r.prlimit({parent}, r.RLIMIT_FSIZE)'",
+                      "crashed"),
+    "priority": Exploit("a baseline that waits for a processor", "renice -n 19 -p {neighbour}",
+                        "crashed"),
+    "cores": Exploit("a baseline on one core",
+                     "{python} -c 'import os; os.sched_setaffinity({neighbour}, {{0}})'",
+                     "crashed"),
+    "shared": Exploit("a note to the next attempt, in memory that outlives it",
+                      "{python} -c 'import ctypes as c; exit(c.CDLL(None).shmget(7, 9, 896) < 0)'",
+                      "crashed"),
     "command": Exploit("the package's own commands", "command -v ekb", "crashed"),
 }  # fmt: skip
 
@@ -109,14 +123,28 @@ def attempt(
         return record_of(folder / "run", server.url)
 
 
+@pytest.fixture
+def neighbour() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the same user."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process
+        process.kill()
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    neighbour: subprocess.Popen[bytes],
+    name: str,
+) -> None:
     if not landlock.version():
         pytest.skip("this system has no Landlock")
     exploit = COMMANDS[name]
     command = exploit.given.format(
         package=PACKAGE, ekb=Path(sys.executable).parent / "ekb", run=tmp_path / "run",
-        outside=tmp_path / "outside", parent=os.getpid(),
+        outside=tmp_path / "outside", parent=os.getpid(), python=sys.executable,
+        neighbour=neighbour.pid,
     )  # fmt: skip
 
     async def work(line: Line) -> None:
@@ -156,6 +184,54 @@ def test_the_tools_read_nothing_for_an_agent_that_it_may_not(
     record = attempt(monkeypatch, tmp_path, work, "I see.")
     assert all("outside of the sandbox" in text for text in told) and len(told) == 2, told
     assert record.status == "no_kernel" and record.spent.evaluations == 0
+
+
+@pytest.mark.parametrize("file", ["kernel\0.ekir", "kernel\ud800.ekir", "k" * 5000, "\r\n[/b]"])
+def test_a_name_that_no_file_can_have_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    async def work(line: Line) -> None:
+        for act in (line.check, line.evaluate):
+            with pytest.raises(ToolError, match="cannot be read"):
+                await act(file)
+        await line.write("fast")
+
+    record = attempt(monkeypatch, tmp_path, work, "I see.")
+    assert record.status == "correct" and record.spent.evaluations == 0, record.message
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_who_fills_the_disk_is_judged_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    """There is no room to evaluate while its files are there, and then its command line ends. What
+    somebody else has filled stops the run."""
+    filled = True
+
+    def room(_cache: Path) -> None:
+        if filled:
+            raise NoRoom("1 MiB is left", "make room")
+
+    def evaluate(self: Session, text: str) -> Any:
+        room(tmp_path)
+
+    async def work(line: Line) -> None:
+        nonlocal filled
+        await line.ask("# Task one")
+        await line.write("wrong")
+        with pytest.raises(NoRoom):
+            await line.evaluate()
+        await sandbox().exec(["rm", "kernel.ekir"])
+        filled = full
+        raise RuntimeError("exit code 137")
+
+    monkeypatch.setattr(Session, "evaluate", evaluate)
+    monkeypatch.setattr("edgekernelbench.runs.bench.require_room", room)
+    if full:
+        with pytest.raises(UsageError, match="1 MiB is left"):
+            attempt(monkeypatch, tmp_path, work, "I see.")
+    else:
+        assert attempt(monkeypatch, tmp_path, work, "I see.").status == "no_kernel"
 
 
 @pytest.mark.parametrize("name", ENDINGS)

@@ -43,6 +43,21 @@ def test_speedups_and_best(tmp_path: Path) -> None:
     assert result.best == "good"
 
 
+def test_a_baseline_that_was_given_up_is_back_for_the_verdict(tmp_path: Path) -> None:
+    """What an agent does to the machine while it measures is no way to a weaker rival."""
+    with (
+        make_evaluator(tmp_path, baselines=("good",)) as evaluator,
+        evaluator.session(FakeTask()) as session,
+    ):
+        (rival,) = session.rivals.all
+        rival.fails("failed", "it did not start", lasting=True)
+        assert session.evaluate("correct").best is None
+        session.redraw()
+        assert session.evaluate("correct").best is None
+        session.renew()
+        assert session.evaluate("correct").best == "good"
+
+
 def test_what_is_wrong_with_one_hurts_nobody(tmp_path: Path) -> None:
     names = ("wrong", "dying", "none", "late", "broken", "good")
     with (

@@ -47,6 +47,31 @@ def test_statuses_are_the_closed_set() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"median_us": 0}, {"median_us": -10, "low_us": -11}, {"low_us": -9}, {"median_us": 8},
+        {"median_us": 12}, {"high_us": 1e300}, {"samples_us": (10, 0)}, {"median_us": float("nan")},
+    ],
+)  # fmt: skip
+def test_times_that_cannot_be(figures: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Performance.model_validate(PERFORMANCE.model_dump() | figures)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"speedup": 1}, {"speedup_low": 9}, {"speedup_high": 1}, {"speedup": 0}, {"low_us": 22},
+        {"speedup_low": -1}, {"samples_us": (-1,)}, {"speedup": 1e12, "speedup_high": 1e12},
+    ],
+)  # fmt: skip
+def test_speedups_that_cannot_be(figures: dict[str, Any]) -> None:
+    """A bound beyond its own median would count as fast where the kernel is slow."""
+    with pytest.raises(ValidationError):
+        BaselineResult.model_validate(MEASURED.model_dump() | figures)
+
+
 def test_what_fits() -> None:
     evaluation("correct", correctness=RIGHT, performance=PERFORMANCE)
     evaluation("implausible", correctness=RIGHT, quarantined=PERFORMANCE)

@@ -102,6 +102,37 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_peaks_of_another_processor_are_not_this_hosts(cache: Path) -> None:
+    """Hosts of one home, and of one name of the processor for LLVM: too high a roof passes all."""
+    host = host_target()
+    here = PEAKS.model_copy(update={"cpu": host.description, "threads": host.threads})
+    for peaks, found in ((here, here), (here.model_copy(update={"cpu": "another"}), None)):
+        store_peaks(host, peaks)
+        assert peaks_module.load_peaks(host) == found
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now"),
+    [
+        ('"flops_f32":200000000000.0', '"flops_f32":Infinity'),
+        ('"flops_f32":200000000000.0', '"flops_f32":NaN'),
+        ('"flops_f32":200000000000.0', '"flops_f32":0'),
+        ('"bytes_per_s":20000000000.0', '"bytes_per_s":-1'),
+        ('"bytes_per_s":20000000000.0', '"bytes_per_s":1e999'),
+        ('"bandwidths":[{', '"bandwidths":[],"more":[{'),
+    ],
+)
+def test_peaks_that_cannot_be_are_measured_anew(cache: Path, was: str, is_now: str) -> None:
+    host = host_target()
+    here = PEAKS.model_copy(update={"cpu": host.description, "threads": host.threads})
+    text = here.model_dump_json()
+    assert was in text
+    file = peaks_module.peaks_file(host, host.threads)
+    file.parent.mkdir(parents=True)
+    file.write_text(text.replace(was, is_now))
+    assert peaks_module.load_peaks(host) is None
+
+
 def test_a_profile_gives_a_device_its_roofline(cache: Path) -> None:
     peaks = device_peaks(CARD)
     assert peaks is not None and peaks.flops_f32 == 10e12

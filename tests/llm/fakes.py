@@ -38,7 +38,7 @@ class Session:
     def __init__(self, workload: str) -> None:
         self.workload = workload
 
-    def redraw(self) -> None: ...
+    def renew(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -63,6 +63,8 @@ class Session:
 
 
 class Evaluator:
+    cache_dir = Path("/tmp")
+
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
     def session(self, task: Any) -> Session:

@@ -12,6 +12,7 @@ import anyio
 import psutil
 import pytest
 
+from edgekernelbench.evaluator import landlock
 from edgekernelbench.llm.local import LocalSandbox
 
 # Away from its session, its environment, its parent and its standard streams.
@@ -60,6 +61,7 @@ def test_folders_do_not_outlive_it_however_deep_or_closed() -> None:
 def test_nothing_outlives_a_killed_run() -> None:
     code = f"""
 import anyio
+from edgekernelbench.evaluator import landlock
 from edgekernelbench.llm.local import LocalSandbox
 box = LocalSandbox()
 started = anyio.run(box.exec, ["sh", "-c", {DAEMON!r}])
@@ -121,6 +123,24 @@ def test_a_command_ends_with_its_time() -> None:
         assert not psutil.pid_exists(pid)
 
     inside(work)
+
+
+def test_what_lies_in_a_files_place_leads_the_writer_nowhere(tmp_path: Path) -> None:
+    if not landlock.version():
+        pytest.skip("this system has no Landlock")
+    outside = tmp_path / "outside"
+
+    async def work(box: LocalSandbox) -> None:
+        await box.exec(["ln", "-s", str(outside), "link"])
+        await box.exec(["ln", "-s", str(tmp_path), "folder"])
+        for file in ("link", "folder/outside", "folder/new/outside", "."):
+            with pytest.raises(OSError, match=r"Permission denied|Is a directory"):
+                await box.write_file(file, "text")
+        await box.write_file("-n", b"\xff\0")
+        assert await box.read_file("-n", text=False) == b"\xff\0"
+
+    inside(work)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_regular_files_are_read() -> None:

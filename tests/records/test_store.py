@@ -48,10 +48,21 @@ def test_a_model_s_words_that_no_file_can_hold_cost_no_record(tmp_path: Path) ->
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 def test_a_record_with_what_is_no_number_is_skipped(tmp_path: Path, number: str) -> None:
     good = record("a__01").model_dump_json()
-    bad = json.dumps(json.loads(good) | {"id": "b", "agent_options": {"a": 0.5}})
+    bad = record("b__01").model_copy(update={"agent_options": {"a": 0.5}}).model_dump_json()
     (tmp_path / RECORDS).write_text(f"{good}\n{bad.replace('0.5', number)}\n")
     loaded = find_records(tmp_path)
     assert len(loaded.records) == 1 and len(loaded.problems) == 1
+
+
+@pytest.mark.parametrize("change", [{"id": "x"}, {"epoch": 1}, {"epoch": -1}, {"agent": "leka"}])
+def test_a_record_under_another_name_is_no_attempt_more(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    good = record("a__01").model_dump_json()
+    again = json.dumps(json.loads(good) | change)
+    (tmp_path / RECORDS).write_text(f"{good}\n{again}\n")
+    loaded = find_records(tmp_path)
+    assert len(loaded.records) == 1 and "not that of its attempt" in loaded.problems[0]
 
 
 def test_a_half_written_line_is_set_aside_and_the_attempt_counts_as_unfinished(

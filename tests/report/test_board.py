@@ -63,6 +63,20 @@ def test_fast_over_the_best_baseline_decides_then_correct(tmp_path: Path) -> Non
     assert order(section) == [(1, "fast"), (2, "like"), (2, "same"), (4, "few"), (5, "slow")]
 
 
+def test_losing_attempts_gains_no_place(tmp_path: Path) -> None:
+    """A task that is lost to the harness, or that has no baseline to beat, is none the less lost."""
+    run(tmp_path / "whole", [2.0, 2.0, 0.5, 0.5])
+    won = [attempt(0, 2.0)]
+    lost = [record(f"k__{n:02}", status=EvaluationStatus.INFRA_ERROR) for n in (1, 2, 3)]
+    write(tmp_path / "chosen", won + lost)
+    alone = [record(f"k__{n:02}", correct(f"k__{n:02}", {}, None)) for n in (1, 2, 3)]
+    write(tmp_path / "alone", won + alone)
+    (section,), _ = board(tmp_path)
+    assert order(section) == [(1, "whole"), (2, "alone"), (3, "chosen")]
+    shown = {place.submission.entry.name: place.submission.row for place in section.places}
+    assert shown["chosen"]["fast_at"]["best"]["value"] == 1.0, "the share itself stays"
+
+
 def test_the_figures_are_those_of_ekb_score_with_counts_and_intervals(tmp_path: Path) -> None:
     folder = write(tmp_path / "run", records("tuner", QUICK, model="m"))
     sections, _ = board(folder)

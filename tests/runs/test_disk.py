@@ -92,7 +92,7 @@ def test_a_full_device_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     evaluator: Any = Evaluator()
     folder = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "redraw", lambda _: (folder / RECORDS).symlink_to("/dev/full"))
+        patch.setattr(Session, "renew", lambda _: (folder / RECORDS).symlink_to("/dev/full"))
         with pytest.raises(UsageError, match="No space left on device"):
             run(config(FIRST, SECOND), folder, False, evaluator, Silent())
     (folder / RECORDS).unlink()
@@ -199,3 +199,37 @@ def test_a_bad_verdict_on_a_disk_that_filled_meanwhile_is_none(
             session.evaluate("wrong")
         left[:] = [room.NEEDED] * 2
         assert session.evaluate("correct").status is EvaluationStatus.CORRECT
+
+
+def test_a_baseline_that_is_lost_to_a_full_disk_is_nobodys_gain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with make_evaluator(tmp_path, baselines=("broken",)) as evaluator:
+        left = [room.NEEDED] * 2
+        monkeypatch.setattr(
+            shutil, "disk_usage", lambda _: Usage(1 << 40, 0, left.pop() if left else 0)
+        )
+        with evaluator.session(FakeTask()) as session:
+            with pytest.raises(UsageError, match="are needed"):
+                session.evaluate("correct")
+            left[:] = [room.NEEDED] * 4
+            assert session.evaluate("correct").status is EvaluationStatus.CORRECT
+
+
+LIMITED = """
+import resource
+from pathlib import Path
+from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.room import require_room
+require_room(Path("/tmp"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    require_room(Path("/tmp"))
+except UsageError as error:
+    print(error.message)
+"""
+
+
+def test_files_that_may_not_grow_are_no_room() -> None:
+    """Baselines are larger than most kernels: they alone would be lost."""
+    assert "files may be 1.0 MiB long, 64 MiB are needed" in _child(LIMITED).stdout

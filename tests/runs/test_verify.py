@@ -16,6 +16,7 @@ from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 from edgekernelbench.records.read import RECORDS
 from edgekernelbench.records.schema import Record
+from edgekernelbench.runs.run import attempt_seed
 from edgekernelbench.runs.seal import FILE, keep, kept
 from edgekernelbench.runs.submission import read_submission
 from edgekernelbench.runs.verify import Judge, Place, Verification, least_found, verify
@@ -49,8 +50,9 @@ def as_recorded(record: Record) -> Evaluation:
 
 def place_of(record: Record) -> Place:
     evaluation = as_recorded(record)
-    assert evaluation.environment is not None and evaluation.performance is not None
-    return Place(evaluation.environment.cpu or "", "", evaluation.performance.threads)
+    assert evaluation.environment is not None
+    threads = 1 if evaluation.performance is None else evaluation.performance.threads
+    return Place(evaluation.environment.cpu or "", "", threads)
 
 
 def checked(folder: Path, honest: Path, judge: Judge | None = None) -> Verification:
@@ -106,7 +108,45 @@ def _speedup(record: dict[str, Any]) -> None:
     record["evaluation"]["baselines"]["tvm"]["speedup"] *= 2
 
 
-@pytest.mark.parametrize("change", [_status, _time, _hash, _text, _seed, _model, _speedup])
+def _epoch(record: dict[str, Any]) -> None:
+    """One more than were ordered, with the id and the seed that it would have."""
+    record["epoch"] = 1
+    record["id"] = record["id"].replace("|0", "|1")
+    record["seed"] = attempt_seed(0, record["id"])
+
+
+def _limits(record: dict[str, Any]) -> None:
+    record["limits"]["evaluations"] = 100
+
+
+def _spent(record: dict[str, Any]) -> None:
+    record["spent"]["evaluations"] = 9
+
+
+def _options(record: dict[str, Any]) -> None:
+    record["agent_options"] = {"sandbox": "local"}
+
+
+def _processor(record: dict[str, Any]) -> None:
+    """One record, and no speed-up of the whole run would be compared."""
+    record["evaluation"]["environment"] = None
+
+
+def _samples(record: dict[str, Any]) -> None:
+    record["evaluation"]["performance"]["samples_us"] = []
+
+
+def _no_verdict(record: dict[str, Any]) -> None:
+    record |= {"status": "unsupported", "kernel": None, "kernel_hash": None, "evaluation": None}
+
+
+CARELESS: tuple[Change, ...] = (
+    _status, _time, _hash, _text, _seed, _model, _speedup, _epoch, _limits, _spent, _options,
+    _processor, _samples, _no_verdict,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CARELESS)
 def test_a_careless_change_is_found_without_judging(
     change: Change, honest: Path, tmp_path: Path
 ) -> None:
@@ -134,6 +174,23 @@ def test_a_careful_change_is_found_by_judging(honest: Path, tmp_path: Path) -> N
     found = checked(changed(honest, tmp_path, _much_faster), honest)
     assert found.findings == () and found.verdict == "refuted"
     assert any("speed-up over" in reason for reason in found.again[0].reasons)
+
+
+def test_what_leaves_the_denominator_is_judged_again(honest: Path, tmp_path: Path) -> None:
+    """A device that cannot do a task cannot do it here, either."""
+
+    def unsupported(record: dict[str, Any]) -> None:
+        record["status"] = record["evaluation"]["status"] = "unsupported"
+        record["evaluation"] |= {
+            "message": "no f32 here", "performance": None, "correctness": None, "baselines": {},
+            "best": None,
+        }  # fmt: skip
+
+    folder = changed(honest, tmp_path, unsupported)
+    found = checked(folder, honest)
+    assert found.judged == 1 and found.verdict == "refuted"
+    again = checked(folder, folder)
+    assert again.verdict == "verified", "where it is so"
 
 
 def test_wrong_once_is_wrong(honest: Path) -> None:

@@ -15,7 +15,13 @@ from edgekernelbench.cli.main import app
 from edgekernelbench.cli.tables import score_tables
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.conditions import Noise
-from edgekernelbench.evaluator.model import TOO_BUSY, Evaluation, EvaluationStatus, Resources
+from edgekernelbench.evaluator.model import (
+    TOO_BUSY,
+    BaselineResult,
+    Evaluation,
+    EvaluationStatus,
+    Resources,
+)
 from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores.resources import bytes_of
 from edgekernelbench.scores.score import score
@@ -239,6 +245,20 @@ def test_times_that_cannot_be_relied_on_are_counted() -> None:
     assert "of 3 correct attempts 2 measured on a noisy machine, intervals stretched; 1" in shown
     assert "1 attempts have none, the machine was too busy" in shown
     assert "timing:" not in _shown(quiet)
+
+
+def test_baselines_that_were_not_there_to_be_beaten_are_told() -> None:
+    failed = BaselineResult(status="failed", scored=True, message="killed")
+    both = {"tvm": baseline(2.0, 1.9), "ort": baseline(0.5, 0.4)}
+    records = [
+        record("a__01", correct("a__01", both, "ort")),
+        record("b__01", correct("b__01", {**both, "ort": failed}, "tvm")),
+    ]
+    found = score(records)
+    assert found["lost_baselines"] == {"ort": {"measured": 1, "failed": 1, "wrong_result": 0}}
+    assert "ort gave no time beside 1 of 2 correct attempts" in _shown(records)
+    assert score(records[:1])["lost_baselines"] == {}
+    assert "baselines:" not in _shown(records[:1])
 
 
 def _shown(records: list[Record]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from edgekernelbench.analysis.report import Reported, ReportOptions
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.room import NoRoom
 from edgekernelbench.evaluator.stages import NoProfile, StageProfile
 from edgekernelbench.records.read import text_key
 from edgekernelbench.records.schema import Spent, Step
@@ -118,8 +119,9 @@ class Device:
 
     The trajectory grows with every evaluation, so that it exists however an attempt ends.
     ``epoch``: the number of the attempt at its task, from 0 on. ``broken``: something of the
-    harness raised, for which no agent can be blamed. ``best``: the fastest correct kernel of all
-    that were evaluated, and its time in microseconds. ``hold``: keeps others from measuring, and
+    harness raised, for which no agent can be blamed. ``refused``: it had no room on the
+    disk, which an agent may have filled. ``best``: the fastest correct kernel of all that were
+    evaluated, and its time in microseconds. ``hold``: keeps others from measuring, and
     says for how many seconds one had to wait for that.
     """
 
@@ -135,6 +137,7 @@ class Device:
     on_step: Callable[[Step], None] = lambda _step: None
     epoch: int = 0
     broken: bool = False
+    refused: bool = False
     best: tuple[str, float] | None = None
 
     @property
@@ -146,6 +149,9 @@ class Device:
     def _ours(self) -> Iterator[None]:
         try:
             yield
+        except NoRoom:
+            self.refused = True
+            raise
         except BaseException:
             self.broken = True
             raise

@@ -171,7 +171,16 @@ def _beside(result: dict[str, Any]) -> str:
             f"\nin the cap of {quantity(cap['bytes'], 'B')}: Correct@1 {correct}; correct, but "
             f"over it {cap['over']}, of unknown need {cap['unknown']}."
         )
-    return lines + _timing(result["timing"])
+    return lines + _timing(result["timing"]) + _lost(result["lost_baselines"])
+
+
+def _lost(baselines: dict[str, dict[str, int]]) -> str:
+    """Which baselines were not there to be beaten, where they should have been."""
+    lines = ""
+    for name, seen in baselines.items():
+        told = f"{sum(seen.values()) - seen['measured']} of {sum(seen.values())}"
+        lines += f"\nbaselines: {name} gave no time beside {told} correct attempts; best is without it."
+    return lines
 
 
 def _timing(counts: dict[str, int]) -> str:

@@ -24,6 +24,7 @@ _ALL = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}
 """Rights to files by version; what later ones add (calls to drivers) stays open."""
 
 _TCP = 3  # binding and connecting
+_SIGNALS = 2
 _SCOPES = 3  # abstract sockets and signals reach only processes that are as restricted
 
 
@@ -63,6 +64,26 @@ def restrict(
         _call(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
+
+
+def keep_signals() -> bool:
+    """Leaves the calling process, and what it starts, signals to what it starts from now on, and
+    closes nothing else. `PR_SET_NO_NEW_PRIVS` must have been set.
+
+    Returns:
+        Whether that is so; before version 6 it cannot be had.
+    """
+    if version() < 6:
+        return False
+    size = 24
+    ruleset = _call(
+        _CREATE_RULESET, struct.pack("=QQQ", 0, 0, _SIGNALS), ctypes.c_size_t(size), 0
+    )
+    try:
+        _call(_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+    return True
 
 
 def _open(ruleset: int, path: str, rights: int) -> None:

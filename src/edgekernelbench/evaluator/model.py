@@ -5,6 +5,7 @@ Times are microseconds per call (``*_us``) or seconds of wall time, sizes are by
 
 from __future__ import annotations
 
+import itertools
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -122,6 +123,25 @@ class DeviceFigures(_Stored):
     state: DeviceState | None = None
 
 
+_LARGEST = 1e12
+"""Microseconds, or a ratio of them, that no measurement of ours can reach (eleven days)."""
+
+ROUNDING = 2e-3
+"""By which figures of one measurement may differ: samples are stored with four decimals."""
+
+
+def _refuse_strange(*figures: float | None) -> None:
+    if any(figure is not None and not 0 < figure < _LARGEST for figure in figures):
+        raise ValueError("times and speed-ups are positive, and not astronomic")
+
+
+def _refuse_unordered(what: str, *figures: float | None) -> None:
+    """Of a median between the bounds of its interval."""
+    known = [figure for figure in figures if figure is not None]
+    if any(low > high * (1 + ROUNDING) for low, high in itertools.pairwise(known)):
+        raise ValueError(f"the {what} does not lie within its interval")
+
+
 class Performance(_Stored):
     """Time of one call. ``low_us..high_us`` is a 95 % interval of the median.
 
@@ -166,9 +186,12 @@ class Performance(_Stored):
     roofline: str = ""
     roofline_us: float | None = None
 
+    @model_validator(mode="after")
+    def _times_can_be(self) -> Performance:
+        _refuse_strange(self.median_us, self.low_us, self.high_us, *self.samples_us)
+        _refuse_unordered("median", self.low_us, self.median_us, self.high_us)
+        return self
 
-_LARGEST = 1e12
-"""Microseconds, or a ratio of them, that no measurement of ours can reach (eleven days)."""
 
 BaselineStatus = Literal["measured", "unavailable", "failed", "wrong_result"]
 
@@ -212,8 +235,9 @@ class BaselineResult(_Stored):
             self.speedup, self.speedup_low, self.speedup_high,
         )  # fmt: skip
         measured = self.status == "measured"
-        if any(n is not None and not 0 < n < _LARGEST for n in numbers):
-            raise ValueError("times and speed-ups are positive, and not astronomic")
+        _refuse_strange(*numbers, *self.samples_us)
+        _refuse_unordered("median", self.low_us, self.median_us, self.high_us)
+        _refuse_unordered("speed-up", self.speedup_low, self.speedup, self.speedup_high)
         if measured and any(n is None for n in numbers):
             raise ValueError("a measured baseline needs all its figures")
         if not measured and (any(n is not None for n in numbers) or self.samples_us):

@@ -158,6 +158,12 @@ class Rivals:
             return False
         return True
 
+    def forgive(self) -> None:
+        """Forgets what failed for reasons that may be over."""
+        for rival in self.all:
+            if rival.status == "failed":
+                rival.lasting, rival.tries = False, 0
+
     def close(self) -> None:
         for rival in self.all:
             if rival.contestant is not None:

@@ -7,6 +7,7 @@ what was compiled. So room is looked for beforehand, and again when a verdict is
 from __future__ import annotations
 
 import errno
+import resource
 import shutil
 import tempfile
 from pathlib import Path
@@ -19,19 +20,30 @@ NEEDED = 64 << 20
 _DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS))
 
 
+class NoRoom(UsageError):
+    """Kernels and baselines cannot be stored."""
+
+
 def require_room(cache: Path) -> None:
     """Refuses to go on where kernels and baselines cannot be stored.
 
     Raises:
-        UsageError: less than `NEEDED` bytes are left for temporary files or in the cache folder.
+        NoRoom: less than `NEEDED` bytes are left for temporary files or in the cache folder, or no
+            file may be as large.
     """
+    longest = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if longest != resource.RLIM_INFINITY and longest < NEEDED:
+        raise NoRoom(
+            f"files may be {longest / 2**20:.1f} MiB long, {NEEDED >> 20} MiB are needed",
+            "raise the limit (`ulimit -f unlimited`)",
+        )
     for folder, variable in (
         (Path(tempfile.gettempdir()), "TMPDIR"),
         (cache, "EDGEKERNELBENCH_CACHE"),
     ):
         free = shutil.disk_usage(folder).free
         if free < NEEDED:
-            raise UsageError(
+            raise NoRoom(
                 f"{folder}: {free / 2**20:.1f} MiB are left, {NEEDED >> 20} MiB are needed",
                 f"make room or set {variable} to another folder; "
                 "`ekb run --resume` goes on where it stopped",

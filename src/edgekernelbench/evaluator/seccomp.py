@@ -24,6 +24,7 @@ class _Abi:
 
     Attributes:
         denied: to everybody.
+        neighbours: slow other processes down, or leave something behind; denied to everybody, too.
         forks: start a process.
         lenient: bind a thread to cores, connect.
         own: may only be about the calling process (first argument 0).
@@ -36,6 +37,7 @@ class _Abi:
     clone3: int
     tgkill: int
     denied: tuple[int, ...]
+    neighbours: tuple[int, ...]
     forks: tuple[int, ...]
     lenient: tuple[int, ...]
     own: tuple[int, ...]
@@ -52,13 +54,16 @@ _ABIS = {
         denied=(
             *_SAME_EVERYWHERE,
             62, 200, 129, 297,  # kill, tkill, rt_sigqueueinfo, rt_tgsigqueueinfo
-            101, 310, 311, 256, 279,  # ptrace, process_vm_readv, _writev, migrate_pages, move_pages
-            141, 142, 144, 314, 251,  # setpriority, sched_setparam, _scheduler, _attr, ioprio_set
-            29, 30, 64, 68, 240,  # shmget, shmat, semget, msgget, mq_open
-            248, 249, 250,  # add_key, request_key, keyctl
+            101, 310, 311,  # ptrace, process_vm_readv, _writev
             272, 308, 161, 155, 165, 166,  # unshare, setns, chroot, pivot_root, mount, umount
             304,  # open_by_handle_at
             321, 298, 323,  # bpf, perf_event_open, userfaultfd
+        ),
+        neighbours=(
+            141, 142, 144, 314, 251,  # setpriority, sched_setparam, _scheduler, _attr, ioprio_set
+            256, 279,  # migrate_pages, move_pages
+            29, 30, 64, 68, 240,  # shmget, shmat, semget, msgget, mq_open
+            248, 249, 250,  # add_key, request_key, keyctl
         ),
         forks=(57, 58, 59, 322), lenient=(203, 42), own=(302,),
     ),
@@ -67,12 +72,15 @@ _ABIS = {
         denied=(
             *_SAME_EVERYWHERE,
             129, 130, 138, 240,
-            117, 270, 271, 238, 239,
-            140, 118, 119, 274, 30,
-            194, 196, 190, 186, 180,
-            217, 218, 219,
+            117, 270, 271,
             97, 268, 51, 41, 40, 39, 265,
             280, 241, 282,
+        ),
+        neighbours=(
+            140, 118, 119, 274, 30,
+            238, 239,
+            194, 196, 190, 186, 180,
+            217, 218, 219,
         ),
         forks=(221, 281), lenient=(122, 203), own=(261,),
     ),
@@ -102,25 +110,46 @@ def close_calls(processes: bool, lenient: bool) -> str | None:
     abi = _ABIS.get(platform.machine())
     if abi is None:
         return f"no system call table for {platform.machine()}"
+    return _installed(abi, _filter(abi, processes, lenient))
+
+
+def close_neighbours() -> str | None:
+    """Installs a filter for programs that do as they like but for one thing: they slow no other
+    process down, limit none, and leave nothing in memory for a later one.
+
+    `PR_SET_NO_NEW_PRIVS` must have been set.
+
+    Returns:
+        None when done, else why the system does not allow it.
+    """
+    abi = _ABIS.get(platform.machine())
+    if abi is None:
+        return f"no system call table for {platform.machine()}"
+    return _installed(abi, _neighbours_filter(abi))
+
+
+def _installed(abi: _Abi, steps: Iterator[Step]) -> str | None:
     try:
-        _install(abi, list(_filter(abi, processes, lenient)))
+        _install(abi, list(steps))
     except OSError as error:
         return f"seccomp: {error.strerror}"
     return None
 
 
+def _neighbours_filter(abi: _Abi) -> Iterator[Step]:
+    yield from _numbers(abi)
+    yield from _denied(abi.neighbours)
+    bind_thread = abi.lenient[0]
+    for number in (*abi.own, bind_thread):
+        yield from _only(number, 0)
+    yield (_RET, 0, 0, _ALLOW)
+
+
 def _filter(abi: _Abi, processes: bool, lenient: bool) -> Iterator[Step]:
     """The BPF program: (code, jump if true, jump if false, operand) a step."""
-    yield (_LOAD, 0, 0, _ARCH)
-    yield (_JEQ, 1, 0, abi.audit)
-    yield _DENY  # a foreign calling convention would be numbered otherwise
-    yield (_LOAD, 0, 0, _NR)
-    yield (_JGE, 0, 1, _X32_CALLS)
-    yield _DENY
-    denied = abi.denied + (() if processes else abi.forks) + (() if lenient else abi.lenient)
-    for number in denied:
-        yield (_JEQ, 0, 1, number)
-        yield _DENY
+    yield from _numbers(abi)
+    yield from _denied(abi.denied + abi.neighbours)
+    yield from _denied((() if processes else abi.forks) + (() if lenient else abi.lenient))
     yield from _only(abi.socket, _AF_UNIX)
     for number in abi.own:
         yield from _only(number, 0)
@@ -132,6 +161,22 @@ def _filter(abi: _Abi, processes: bool, lenient: bool) -> Iterator[Step]:
         # abort() and raise() send signals to this process, which is all they may do.
         yield from _only(abi.tgkill, os.getpid())
     yield (_RET, 0, 0, _ALLOW)
+
+
+def _numbers(abi: _Abi) -> Iterator[Step]:
+    """Loads the number of the call, as this architecture counts."""
+    yield (_LOAD, 0, 0, _ARCH)
+    yield (_JEQ, 1, 0, abi.audit)
+    yield _DENY  # a foreign calling convention would be numbered otherwise
+    yield (_LOAD, 0, 0, _NR)
+    yield (_JGE, 0, 1, _X32_CALLS)
+    yield _DENY
+
+
+def _denied(numbers: tuple[int, ...]) -> Iterator[Step]:
+    for number in numbers:
+        yield (_JEQ, 0, 1, number)
+        yield _DENY
 
 
 def _only(number: int, value: int) -> Iterator[Step]:

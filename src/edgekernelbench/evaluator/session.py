@@ -56,7 +56,8 @@ class TaskSession:
         with self._attempt(kernel_text) as attempt:
             waited = time.perf_counter() - asked
             verdict = attempt.run().model_copy(update={"lock_wait_seconds": round(waited, 6)})
-        if verdict.status is not EvaluationStatus.CORRECT:
+        lost = any(baseline.status == "failed" for baseline in verdict.baselines.values())
+        if lost or verdict.status is not EvaluationStatus.CORRECT:
             self._require_room()
         return verdict
 
@@ -86,7 +87,8 @@ class TaskSession:
         return found.model_copy(update={"lock_wait_seconds": round(waited, 6)})
 
     def _require_room(self) -> None:
-        """After a bad verdict the kernel's own files are gone: what is missing now was not its."""
+        """After a bad verdict, or one beside a baseline that was lost, the kernel's own files are
+        gone: what is missing now was not its."""
         require_room(self.evaluator.cache_dir)
 
     @contextmanager
@@ -105,6 +107,12 @@ class TaskSession:
             self._pool.close()
             self._pool = None
             trim_heap()
+
+    def renew(self) -> None:
+        """`redraw`; and a baseline that was given up is tried again, as often as at first. What an
+        agent did to the machine while its kernels were measured is over."""
+        self.redraw()
+        self.rivals.forgive()
 
     def pool(self) -> Pool:
         """The draws for the next evaluation.

@@ -251,8 +251,9 @@ def evaluate(bench: Workbench) -> Tool:
 async def _on_file(act: Callable[[str], str], file: str) -> str:
     try:
         text = await sandbox().read_file(file)
-    except (OSError, UnicodeDecodeError, OutputLimitExceededError) as error:
-        message = f"{file}: cannot be read ({one_line(error)}); write the kernel there first"
+    except (OSError, ValueError, OutputLimitExceededError) as error:  # names, too, are an agent's
+        shown = one_line(file.encode("utf-8", "replace").decode())
+        message = f"{shown}: cannot be read ({one_line(error)}); write the kernel there first"
         raise ToolError(message) from error
     if len(text) > MAX_KERNEL:
         raise ToolError(f"{file}: longer than {MAX_KERNEL} characters; this is no kernel")

@@ -3,13 +3,14 @@
 What it keeps apart: files below its folder (home and temporary files are there too), the
 environment (an allow-list, so no keys), and every process that is started in it, daemons included.
 Where the system has Landlock, nothing outside of the folder can be changed, and no process outside
-gets a signal. What it does not: the agent runs as the same user, reaches the network and reads
-every file that this user reads, this package among them. Attempts in it are recorded as not
-isolated.
+gets a signal; where it has seccomp, none is limited or slowed down. What it does not: the agent
+runs as the same user, reaches the network and reads every file that this user reads, this package
+among them. Attempts in it are recorded as not isolated.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pwd
@@ -44,6 +45,12 @@ _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "USER", "LOGNAME", "SH
 _TOOLS_FOLDER = "INSPECT_SANDBOX_TOOLS_DIR"
 """Inspect's own tools read it; two sandboxes on one host must not share it."""
 _ENDING_S = 20.0
+_BOOT = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+    "from edgekernelbench.llm.warden import main; main(sys.argv[2])"
+)
+_WRITING = 'mkdir -p -- "$(dirname -- "$0")" && exec cat > "$0"'
+_WRITING_S = 60
 
 
 @sandboxenv(name=LOCAL)
@@ -58,7 +65,7 @@ class LocalSandbox(SandboxEnvironment):
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             self._warden = subprocess.Popen(
-                [sys.executable, "-I", "-m", "edgekernelbench.llm.warden", str(self.root)],
+                [sys.executable, "-s", "-E", "-c", _BOOT, json.dumps(sys.path), str(self.root)],
                 stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -174,11 +181,19 @@ class LocalSandbox(SandboxEnvironment):
         return self.root / "work" / file
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
-        """See `SandboxEnvironment.write_file`."""
-        path = self._resolve(file)
-        data = contents.encode() if isinstance(contents, str) else contents
-        path.parent.mkdir(parents=True, exist_ok=True)
-        await anyio.to_thread.run_sync(path.write_bytes, data)
+        """See `SandboxEnvironment.write_file`. A command of the sandbox writes: what an agent may
+        have left in the file's place leads this process nowhere.
+
+        Raises:
+            OSError: it cannot be written.
+            TimeoutError: nor does that become known, as of a pipe that nobody reads.
+        """
+        command = ["sh", "-c", _WRITING, str(self._resolve(file))]
+        done = await self.exec(command, contents, env={"LC_ALL": "C"}, timeout=_WRITING_S)
+        if not done.success:
+            said = done.stderr.strip()[-200:]
+            full = os.strerror(errno.ENOSPC) in said
+            raise OSError(errno.ENOSPC if full else errno.EACCES, said, file)
 
     @overload
     async def read_file(self, file: str, text: Literal[True] = True) -> str: ...

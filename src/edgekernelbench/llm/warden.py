@@ -33,6 +33,7 @@ from edgekernelbench.evaluator.sandbox import (
     drop_capabilities,
     prctl,
 )
+from edgekernelbench.evaluator.seccomp import close_neighbours
 
 MAX_MESSAGE = 1 << 20
 """Bytes of one request."""
@@ -55,6 +56,7 @@ class Warden:
     def __init__(self, control: socket.socket, folder: str) -> None:
         self._control = control
         self._folder = folder
+        self._apart = keep_apart()
         self._selector = selectors.DefaultSelector()
         self._waiting: dict[int, socket.socket] = {}
 
@@ -72,7 +74,7 @@ class Warden:
             while self._turn(woken):
                 pass
         finally:
-            kill_descendants()
+            kill_descendants(self._apart)
 
     def _turn(self, woken: socket.socket) -> bool:
         for key, _ in self._selector.select():
@@ -154,20 +156,47 @@ def _become(request: dict[str, object], descriptors: list[int], writable: str) -
 
 def _confine(writable: str) -> None:
     """A command changes files of its own sandbox only, and signals only what it has started, where
-    the system has Landlock; it reads and connects as it likes."""
+    the system has Landlock; it reads and connects as it likes. Where there is seccomp it slows no
+    other process down."""
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
     if landlock.version():
-        prctl(PR_SET_NO_NEW_PRIVS, 1)
         drop_capabilities()
         landlock.restrict(["/"], [writable, *_DEVICES, "/proc/self"], tcp=True)
+    close_neighbours()
 
 
-def kill_descendants(seconds: float = _KILLING_S) -> None:
+def keep_apart() -> bool:
+    """From now on this process can signal nothing but what it starts; False where the system does
+    not have that. Its parent tells: whom it could have signalled before, and cannot now."""
+    parent = os.getppid()
+    try:
+        os.kill(parent, 0)
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        closed = landlock.keep_signals()
+    except OSError:
+        return False
+    try:
+        os.kill(parent, 0)
+    except PermissionError:
+        return closed
+    return False
+
+
+def kill_descendants(apart: bool, seconds: float = _KILLING_S) -> None:
     """Kills everything below this process, however often it forks meanwhile.
 
     Children of what was killed become this process's own, so that the tree only gets flatter.
+
+    Args:
+        apart: this process can signal nothing else, see `keep_apart`. Then one call kills all at
+            once. One after the other, those escape that are never there for long: each starts the
+            next and ends.
     """
     deadline = time.monotonic() + seconds
     while found := descendants(os.getpid()):
+        if apart:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
         for pid in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -183,10 +212,12 @@ def descendants(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
-if __name__ == "__main__":
+def main(folder: str) -> NoReturn:
+    """The life of the process; its standard input is the socket."""
     for ignored in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)  # its end is that of the socket
     become_reaper()
     with socket.socket(fileno=0) as inherited:
-        Warden(inherited, sys.argv[1]).run()
-    remove_folder(Path(sys.argv[1]))
+        Warden(inherited, folder).run()
+    remove_folder(Path(folder))
+    sys.exit()

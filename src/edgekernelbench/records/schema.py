@@ -111,6 +111,13 @@ class Record(_Stored):
     versions: dict[str, str]
 
     @model_validator(mode="after")
+    def _is_the_attempt_that_it_names(self) -> Record:
+        own = record_id(self.task.workload, self.task.target, self.agent, self.epoch)
+        if self.id != own or self.epoch < 0:
+            raise ValueError(f"the id {self.id[:200]!r} is not that of its attempt, {own[:200]!r}")
+        return self
+
+    @model_validator(mode="after")
     def _status_matches_evaluation(self) -> Record:
         if self.evaluation is not None and self.evaluation.status is not self.status:
             raise ValueError("status of the record and of its evaluation differ")

@@ -33,6 +33,7 @@ from edgekernelbench.records.read import (
 from edgekernelbench.records.schema import Record
 
 _PARTIAL = "records.partial"
+_LOCK = ".lock"
 
 Settings = dict[str, Any]
 Completion = Callable[[Settings], Settings]
@@ -155,7 +156,7 @@ def _refuse_strange(folder: Path) -> None:
         UsageError: something lies where a run's own files and folders do.
     """
     for name, fits in (
-        *((name, stat.S_ISREG) for name in (RECORDS, SETTINGS, _PARTIAL)),
+        *((name, stat.S_ISREG) for name in (RECORDS, SETTINGS, _PARTIAL, _LOCK)),
         *((name, stat.S_ISDIR) for name in (KERNELS, TEXTS)),
     ):
         try:
@@ -171,7 +172,7 @@ def _refuse_strange(folder: Path) -> None:
 
 
 def _hold(folder: Path) -> FileLock:
-    lock = FileLock(folder / ".lock", timeout=0)
+    lock = FileLock(folder / _LOCK, timeout=0)
     try:
         lock.acquire()
     except Timeout as error:

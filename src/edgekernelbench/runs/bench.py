@@ -12,6 +12,7 @@ from edgekernelbench.analysis.report import Reported, Reporter, ReportOptions
 from edgekernelbench.evaluator import Evaluator, TaskSession
 from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.room import require_room
 from edgekernelbench.evaluator.stages import NoProfile, StageProfile
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.runs.turns import Turns
@@ -49,10 +50,15 @@ class Bench:
         return result.model_copy(update={"lock_wait_seconds": round(waited, 6)})
 
     def verdict(self, workload: Workload, kernel: str) -> Evaluation:
-        """An evaluation on inputs that no evaluation before it saw."""
+        """An evaluation on inputs that no evaluation before it saw, beside all baselines that can
+        be had."""
         with self._session(workload) as session:
-            session.redraw()
+            session.renew()
             return session.evaluate(kernel)
+
+    def require_room(self) -> None:
+        """See `room.require_room`."""
+        require_room(self.evaluator.cache_dir)
 
     def check(self, workload: Workload, kernel: str) -> Check:
         """See `TaskSession.check`; the wait is told as by `evaluate`."""

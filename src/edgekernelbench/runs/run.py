@@ -248,6 +248,8 @@ def _attempt(
         epoch=epoch,
     )
     answer = _work(config.agent, Task(workload, config.target), device, seed)
+    if device.refused:  # its sandbox is gone: room that is back now was its own doing
+        bench.require_room()
     spent = budget.spent
     # The verdict stands on inputs that the agent's own evaluations never saw.
     evaluation = None if answer.kernel is None else bench.verdict(workload, answer.kernel)

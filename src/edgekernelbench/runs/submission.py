@@ -17,19 +17,33 @@ from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.buildchild import text_hash
-from edgekernelbench.evaluator.model import BaselineResult, Evaluation, Performance
+from edgekernelbench.evaluator.model import (
+    ROUNDING,
+    BaselineResult,
+    Evaluation,
+    EvaluationStatus,
+    Performance,
+)
 from edgekernelbench.evaluator.settings import EvalSettings
 from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import kernel_hash
 from edgekernelbench.records.read import RECORDS, SETTINGS, kept_kernel, missing, read_records
-from edgekernelbench.records.schema import Record, TaskFacts, record_id
+from edgekernelbench.records.schema import Record, TaskFacts
 from edgekernelbench.runs.order import completed
 from edgekernelbench.runs.run import attempt_seed
+from edgekernelbench.scores.likeness import conditions
 from edgekernelbench.suite import TOLERANCE_VERSION
 from edgekernelbench.suite.find import find_workload
 
-_ROUNDING = 2e-3
-"""By which figures of one measurement may differ: samples are stored with four decimals."""
+_WITHOUT_KERNEL = frozenset(
+    (
+        EvaluationStatus.NO_KERNEL,
+        EvaluationStatus.UNPARSEABLE,
+        EvaluationStatus.PROVIDER_ERROR,
+        EvaluationStatus.INFRA_ERROR,
+    )
+)
+"""How an attempt can end that left nothing to judge."""
 
 
 class Finding(BaseModel):
@@ -136,6 +150,9 @@ def _of_run(
         yield Finding(attempt="", message=told)
     elif gone := missing(folder / RECORDS, records):
         yield Finding(attempt="", message=f"{gone} attempts of this run have no record")
+    for what, told in conditions(records).items():
+        if len(told) > 1:
+            yield Finding(attempt="", message=f"more than one {what}: {', '.join(told)}"[:500])
 
 
 def _against_settings(record: Record, settings: dict[str, Any]) -> Iterator[str]:
@@ -148,6 +165,16 @@ def _against_settings(record: Record, settings: dict[str, Any]) -> Iterator[str]
     ):
         if there != own:
             yield f"its {what} is {own!r}, that of the run {there!r}"
+    for what, own in (
+        ("limits", record.limits.model_dump(mode="json")),
+        ("agent_options", json.loads(json.dumps(record.agent_options))),
+    ):
+        there = completed(settings).get(what)
+        if isinstance(there, dict) and there != own:
+            yield f"its {what.replace('_', ' ')} are not those of the run"
+    epochs = settings.get("epochs")
+    if isinstance(epochs, int) and record.epoch >= epochs:
+        yield f"the run has {epochs} attempts a task, this is number {record.epoch + 1}"
     workloads = settings.get("workloads")
     if isinstance(workloads, list) and record.task.workload not in workloads:
         yield f"the run has no workload {record.task.workload}"
@@ -159,8 +186,11 @@ def _against_settings(record: Record, settings: dict[str, Any]) -> Iterator[str]
 # ---------------------------------------------------------------- of a record
 def _of_record(record: Record, folder: Path) -> Iterator[str]:
     task = record.task
-    if record.id != record_id(task.workload, task.target, record.agent, record.epoch):
-        yield "its id names another attempt"
+    if record.isolated and record.agent_options.get("sandbox") == "local":
+        yield "a local sandbox does not isolate an agent"
+    allowed, used = record.limits.evaluations, record.spent.evaluations
+    if allowed is not None and used is not None and used > allowed:
+        yield f"{used} evaluations are spent, {allowed} were allowed"
     yield from _of_task(task)
     yield from _of_kernel(record, folder)
     if record.evaluation is not None:
@@ -190,6 +220,8 @@ def _of_kernel(record: Record, folder: Path) -> Iterator[str]:
     evaluation = record.evaluation
     if (record.kernel is None) != (evaluation is None):
         yield "a kernel and its evaluation come together"
+    if evaluation is None and record.status not in _WITHOUT_KERNEL:
+        yield f"{record.status.value} is a verdict on a kernel, and there is none"
     if evaluation is not None and evaluation.kernel_hash != record.kernel_hash:
         yield "its evaluation is of a kernel with another hash"
     if record.kernel is None or record.kernel_hash is None:
@@ -211,6 +243,8 @@ def _of_figures(evaluation: Evaluation) -> Iterator[str]:
     own = evaluation.performance or evaluation.quarantined
     if own is None:
         return
+    if evaluation.environment is None:
+        yield "it does not tell its processor"
     if not _holds_together(own):
         yield "its time does not fit its samples and interval"
     medians = {
@@ -229,14 +263,11 @@ def _of_figures(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _holds_together(figures: Performance | BaselineResult) -> bool:
-    low, median, high = figures.low_us, figures.median_us, figures.high_us
-    if low is None or median is None or high is None:
+    median, samples = figures.median_us, figures.samples_us
+    if median is None:
         return True
-    slack = 1 + _ROUNDING
-    inside = not figures.samples_us or (
-        min(figures.samples_us) / slack <= median <= max(figures.samples_us) * slack
-    )
-    return low <= median * slack and median <= high * slack and inside
+    slack = 1 + ROUNDING
+    return bool(samples) and min(samples) / slack <= median <= max(samples) * slack
 
 
 def _speedup_fits(result: BaselineResult, own: Performance) -> bool:
@@ -245,12 +276,7 @@ def _speedup_fits(result: BaselineResult, own: Performance) -> bool:
         return True
     if not _holds_together(result):
         return False
-    if result.speedup_low is None or result.speedup_high is None:
-        return False
-    slack = 1 + _ROUNDING
-    low, high = result.speedup_low / slack, result.speedup_high * slack
-    if not low <= result.speedup <= high:
-        return False
+    slack = 1 + ROUNDING
     ratio = result.median_us / own.median_us
     if result.rounds != own.rounds:
         return True

@@ -153,11 +153,16 @@ def least_found(of: int, sample: int) -> int:
     return of + 1
 
 
+_PASSING = frozenset((EvaluationStatus.INFRA_ERROR, EvaluationStatus.PROVIDER_ERROR))
+"""What may have been there and be gone here."""
+
+
 def _can_be_judged(record: Record) -> bool:
+    """What a device or a task cannot do leaves the denominator, and is found again, too."""
     return (
         record.kernel is not None
         and record.evaluation is not None
-        and record.status not in OUTSIDE_DENOMINATOR
+        and record.status not in _PASSING
     )
 
 
@@ -185,7 +190,8 @@ def _again(record: Record, judge: Judge, timed: bool) -> Again:
     statuses = tuple(one.status for one in found)
     if _wrong_once(record, statuses):
         reasons = ["a kernel that is called correct gave a wrong result", *reasons]
-    silent = all(status in OUTSIDE_DENOMINATOR for status in statuses)
+    without_verdict = OUTSIDE_DENOMINATOR - {record.status}
+    silent = all(status in without_verdict for status in statuses)
     return Again(
         attempt=record.id,
         claimed=record.status,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
@@ -42,6 +42,20 @@ def uncounted(records: Iterable[Record]) -> int:
     """How many tasks have attempts, but none inside the denominator."""
     records = list(records)
     return len({task_of(record) for record in records} - counted(records).keys())
+
+
+_LOST = frozenset((EvaluationStatus.INFRA_ERROR, EvaluationStatus.PROVIDER_ERROR))
+
+
+def least_share(records: Iterable[Record], success: Success) -> float:
+    """The share of tasks with a success, should every attempt that was lost to the harness or to a
+    provider be none. Whoever stands in an order with others gains nothing by losing attempts."""
+    tasks: dict[str, list[bool]] = defaultdict(list)
+    for record in records:
+        if record.status in _LOST or record.status not in OUTSIDE_DENOMINATOR:
+            tasks[task_of(record)].append(success(record))
+    shares = [sum(hits) / len(hits) for hits in tasks.values()]
+    return sum(shares) / len(shares) if shares else 0.0
 
 
 def is_correct(record: Record) -> bool:
@@ -85,4 +99,20 @@ def rivals(attempts: Iterable[Record]) -> set[str]:
         if is_correct(record) and record.evaluation is not None
         for name, result in record.evaluation.baselines.items()
         if result.scored and result.status == "measured"
+    }
+
+
+def lost_rivals(attempts: Iterable[Record]) -> dict[str, dict[str, int]]:
+    """Scored baselines that gave no time beside some correct attempts, which so had a weaker one
+    to beat: how often each was ``measured``, ``failed`` or gave a ``wrong_result``."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in attempts:
+        if is_correct(record) and record.evaluation is not None:
+            for name, result in record.evaluation.baselines.items():
+                if result.scored and result.status != "unavailable":
+                    counts[name][result.status] += 1
+    return {
+        name: {status: seen[status] for status in ("measured", "failed", "wrong_result")}
+        for name, seen in sorted(counts.items())
+        if seen["measured"] < seen.total()
     }

@@ -11,7 +11,7 @@ import numpy as np
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatus
 from edgekernelbench.records.schema import Record, Spent
 from edgekernelbench.scores import resources
-from edgekernelbench.scores.attempts import counted, is_fast, speedups, uncounted
+from edgekernelbench.scores.attempts import counted, is_fast, lost_rivals, speedups, uncounted
 from edgekernelbench.scores.likeness import refuse_mixtures
 from edgekernelbench.scores.portability import portability
 from edgekernelbench.scores.shares import correct_at, fast_at, without
@@ -58,6 +58,7 @@ def score(
     result = _section(records, ks)
     result["without_overhead"] = _without_overhead(records)
     result["timing"] = timing(records)
+    result["lost_baselines"] = lost_rivals(records)
     result["resources"] = resources.summary(records)
     if memory_cap is not None:
         baselines = list(result["fast_at"])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
 from edgekernelbench.files import write_whole
 from edgekernelbench.targets.host import cache_folder, host_target
@@ -16,10 +15,10 @@ from edgekernelbench.targets.model import Target
 class Bandwidth(BaseModel):
     """Bytes read and written per second by a kernel that touches ``working_set`` bytes a call."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     working_set: int
-    bytes_per_s: float
+    bytes_per_s: PositiveFloat
     kernel: str
 
 
@@ -40,18 +39,18 @@ class Peaks(BaseModel):
         method: how, in words.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     version: int = 1
     target: str
     cpu: str
     threads: int
-    flops_f32: float
-    ops_bytes: float | None = None
-    ops: dict[str, float] = {}
+    flops_f32: PositiveFloat
+    ops_bytes: PositiveFloat | None = None
+    ops: dict[str, PositiveFloat] = {}
     spread: dict[str, float] = {}
-    bandwidths: tuple[Bandwidth, ...]
-    kernels: dict[str, float]
+    bandwidths: tuple[Bandwidth, ...] = Field(min_length=1)
+    kernels: dict[str, PositiveFloat]
     failures: tuple[str, ...] = ()
     date: str
     method: str
@@ -171,11 +170,16 @@ def peaks_file(target: Target, threads: int) -> Path:
 
 
 def load_peaks(target: Target, threads: int | None = None) -> Peaks | None:
-    """The stored peaks, or None when they were never measured or cannot be read."""
+    """The stored peaks; None when they were never measured or cannot be read, and where they are of
+    another processor than this host's: hosts that share a home may be told apart by nothing else.
+    """
     file = peaks_file(target, threads or target.threads)
-    with contextlib.suppress(OSError, ValueError):
-        return Peaks.model_validate_json(file.read_bytes())
-    return None
+    try:
+        found = Peaks.model_validate_json(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    here = target.on_cpu and target.mtriple is None
+    return None if here and found.cpu != host_target().description else found
 
 
 def store_peaks(target: Target, peaks: Peaks) -> None:

@@ -119,7 +119,8 @@ def _section(group: Sequence[Submission]) -> Section:
 
 
 def _ranked(group: Sequence[Submission]) -> Iterator[Place]:
-    """By Fast@1.0 over the best baseline, then Correct@1; the unranked after all others."""
+    """By Fast@1.0 over the best baseline, then Correct@1, as `Submission.least` has them; the
+    unranked after all others."""
     ordered = sorted(group, key=lambda one: (not one.ranked, *_worse(one), one.entry.name))
     rank, before = 0, None
     for number, one in enumerate(ordered, 1):
@@ -129,8 +130,8 @@ def _ranked(group: Sequence[Submission]) -> Iterator[Place]:
 
 
 def _worse(one: Submission) -> tuple[float, float]:
-    fast, correct = one.row["fast_at"]["best"]["value"], one.row["correct_at"]["value"]
-    return (1.0 if fast is None else -fast), (1.0 if correct is None else -correct)
+    fast, correct = one.least
+    return -fast, -correct
 
 
 def _plot(ordered: Sequence[Submission]) -> Markup | None:

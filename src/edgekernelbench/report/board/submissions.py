@@ -15,6 +15,7 @@ from edgekernelbench.report.entries import Entry, named, read_parts
 from edgekernelbench.report.words import budget_words
 from edgekernelbench.runs.submission import digest_of
 from edgekernelbench.scores.agents import agent_row
+from edgekernelbench.scores.attempts import is_correct, is_fast, least_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,13 @@ class Submission:
         """Whether it takes part in the order: an agent that was not isolated may have seen what
         it should not, a refuted run is not what it says, and one without a verdict says nothing."""
         return self.isolated and self.standing.word != "refuted" and self.row["n"] > 0
+
+    @property
+    def least(self) -> tuple[float, float]:
+        """Shares by which it is ordered: fast at 1.0 over the best baseline, and correct; what has no
+        verdict, and what had no baseline to beat, counts as neither."""
+        fast = least_share(self.records, lambda record: is_fast(record, "best", 1.0))
+        return fast, least_share(self.records, is_correct)
 
     @property
     def budget(self) -> str:
