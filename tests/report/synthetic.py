@@ -52,14 +52,19 @@ def records(
 
 
 def write(folder: Path, found: Iterable[Record], texts: Iterable[str] = ()) -> Path:
-    """Puts records into the folder of a run."""
+    """Puts records into the folder of a run, each under its own attempt's id."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(record.model_dump_json() + "\n" for record in found)
+    lines = "".join(_under_its_id(record).model_dump_json() + "\n" for record in found)
     (folder / RECORDS).write_text(lines, encoding="utf-8")
     (folder / "texts").mkdir(exist_ok=True)
     for text in texts:
         text_path(folder, text_key(text)).write_text(text, encoding="utf-8")
     return folder
+
+
+def _under_its_id(record: Record) -> Record:
+    own = record_id(record.task.workload, record.task.target, record.agent, record.epoch)
+    return record.model_copy(update={"id": own})
 
 
 def _record(

@@ -32,7 +32,7 @@ def timed(task: int, time: float, low: float = 0.95) -> Record:
     times the speed-up."""
     speedup = 20.0 / time
     rival = baseline(speedup, low * speedup).model_copy(
-        update={"median_us": 20.0, "speedup_high": speedup / low}
+        update={"median_us": 20.0, "low_us": 20.0, "high_us": 20.0, "speedup_high": speedup / low}
     )
     found = correct(f"k__{task:02}", {"tvm": rival}, "tvm")
     return record(

@@ -176,6 +176,29 @@ def test_a_careful_change_is_found_by_judging(honest: Path, tmp_path: Path) -> N
     assert any("speed-up over" in reason for reason in found.again[0].reasons)
 
 
+def test_a_bound_far_above_excuses_no_lower_bound(honest: Path, tmp_path: Path) -> None:
+    """A slow kernel that is called fast, by an interval that seems to claim little."""
+    (record,) = read_submission(honest).records
+    here = as_recorded(record)
+    quiet = {
+        name: each.model_copy(
+            update={"speedup_low": each.speedup * 0.99, "speedup_high": each.speedup * 1.01}
+        )
+        for name, each in here.baselines.items()
+        if each.speedup is not None
+    }
+    here = here.model_copy(update={"baselines": quiet})
+
+    def widened(data: dict[str, Any]) -> None:
+        _much_faster(data)
+        for each in data["evaluation"]["baselines"].values():
+            if each.get("speedup"):
+                each["speedup_low"], each["speedup_high"] = each["speedup"] * 0.99, 1e6
+
+    found = checked(changed(honest, tmp_path, widened), honest, lambda _: here)
+    assert found.findings == () and found.verdict == "refuted"
+
+
 def test_what_leaves_the_denominator_is_judged_again(honest: Path, tmp_path: Path) -> None:
     """A device that cannot do a task cannot do it here, either."""
 

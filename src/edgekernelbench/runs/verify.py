@@ -16,10 +16,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, Evaluation, EvaluationStatus
+from edgekernelbench.evaluator.model import (
+    OUTSIDE_DENOMINATOR,
+    BaselineResult,
+    Evaluation,
+    EvaluationStatus,
+)
 from edgekernelbench.records.schema import Record
 from edgekernelbench.runs.submission import Finding, Submission
-from edgekernelbench.scores.changes import speedup_width
 
 TOLERANCE = 1.5
 """Factor within which a speed-up must be found again, beside both intervals."""
@@ -229,10 +233,27 @@ def _times_differ(record: Record, found: Evaluation) -> Iterator[str]:
             yield f"baseline {name} is measured here, and {told} in the record"
         elif there.speedup is not None and here.speedup is not None:
             apart = abs(math.log(there.speedup / here.speedup))
-            allowed = math.hypot(speedup_width(there), speedup_width(here)) + math.log(TOLERANCE)
-            if apart > allowed:
+            if apart > _allowed(there, here) + math.log(TOLERANCE):
                 told = f"{there.speedup:.3g}x in the record, {here.speedup:.3g}x here"
                 yield f"speed-up over {name}: {told}"
+
+
+def _allowed(there: BaselineResult, here: BaselineResult) -> float:
+    """How far apart two speed-ups may be by their intervals, in logarithms. Only the halves that
+    face each other count: a bound far above, say, would excuse a lower bound that is too high."""
+    if (there.speedup or 0.0) > (here.speedup or 0.0):
+        return math.hypot(_below(there), _above(here))
+    return math.hypot(_above(there), _below(here))
+
+
+def _below(result: BaselineResult) -> float:
+    assert result.speedup is not None and result.speedup_low is not None
+    return max(0.0, math.log(result.speedup / result.speedup_low))
+
+
+def _above(result: BaselineResult) -> float:
+    assert result.speedup is not None and result.speedup_high is not None
+    return max(0.0, math.log(result.speedup_high / result.speedup))
 
 
 def _worst(record: Record, found: Evaluation) -> float | None:
