@@ -11,6 +11,7 @@ import pytest
 
 from edgekernelbench.compilers.c import CCompiler
 from edgekernelbench.compilers.c import compiler as module
+from edgekernelbench.compilers.c.names import Names
 from edgekernelbench.compilers.c.source import source
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator import doctor
@@ -40,6 +41,24 @@ def pretender(folder: Path, otherwise: str) -> Path:
     real = find_compiler().command[0]
     text = f'case "$*" in *kernel.c*) {otherwise};; *) exec {real} "$@";; esac\n'
     return script(folder, "pretender", text)
+
+
+def test_no_name_of_a_kernel_is_a_macro_of_a_header(tmp_path: Path) -> None:
+    """Headers of vector instructions and of the clock define more than they say."""
+    headers = "".join(f"#include <{h}.h>\n" for h in ("stddef", "stdint", "time"))
+    if host_target().vector_bits >= 256:
+        headers += "#include <immintrin.h>\n"
+    done = subprocess.run(
+        [*find_compiler().command, "-std=gnu11", "-dM", "-E", "-x", "c", "-"],
+        input=headers, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    named = (line.split()[1] for line in done.stdout.splitlines())
+    macros = {name for name in named if "(" not in name and not name.startswith("_")}
+    assert len(macros) > 20
+    assert {name for name in macros if Names().new(name) in macros} == set()
+    text = "kernel scale[N=8](EXIT_FAILURE: f16[N]) -> (y: f16[N]) "
+    compile_text(text + "{ compute { y[WNOHANG] = EXIT_FAILURE[WNOHANG] * 2 } }", tmp_path)
+    assert (tmp_path / "kernel.so").exists()
 
 
 # ---------------------------------------------------------------- finding it

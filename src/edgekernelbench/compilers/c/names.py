@@ -25,7 +25,8 @@ def reserved(name: str) -> bool:
     if name in _KEYWORDS or name in library() or name.startswith("_"):
         return True
     parts = r"(kernel|prepack)_\d+"  # bodies of parallel loops
-    return re.fullmatch(rf"u?int\w*_t|U?INT\w*|[A-Z]+_(MIN|MAX)|{parts}", name) is not None
+    macros = r"[A-Z]+_[A-Z_]+|W[A-Z]{4,}|NFDBITS"  # of the system's headers
+    return re.fullmatch(rf"u?int\w*_t|U?INT\w*|{macros}|{parts}", name) is not None
 
 
 @dataclass(slots=True)
