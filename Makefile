@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.docs
 
-.PHONY: setup run test docs fuzz check lint types contract suite-check sweep clean
+.PHONY: setup run test docs fuzz check lint types contract suite-check sweep sweep-c clean
 
 setup: $(STAMP)
 
@@ -41,6 +41,10 @@ suite-check: setup
 # All 650 canonical programs compiled, judged and timed beside the baselines on this host.
 sweep: setup
 	$(BIN)/ekb run --agent canonical --target llvm --subset all --evals 1 --out runs/sweep-$$(date +%Y%m%d-%H%M%S)
+
+# The same by way of the system's C compiler; benchmarks/c_sweep.py is the short form.
+sweep-c: setup
+	$(BIN)/ekb run --agent canonical --target c --subset all --evals 1 --out runs/sweep-c-$$(date +%Y%m%d-%H%M%S)
 
 # Differential fuzzing, the long form: hours. Goes on where it stopped; the short form is a test.
 # Every part runs even if one before it found something; the status says whether any did.
