@@ -182,7 +182,9 @@ def transformer(folder: Path, tokens: int = 32, width: int = 64, heads: int = 4)
     def split(x: str, order: list[int]) -> str:
         return g.node("Transpose", g.reshape(x, 1, tokens, heads, size), perm=order)
 
-    places = g.constant(0.3 * np.random.default_rng(5).standard_normal((1, tokens, width)).astype("f4"))
+    places = g.constant(
+        0.3 * np.random.default_rng(5).standard_normal((1, tokens, width)).astype("f4")
+    )
     x = g.node("Add", g.dense("features", width, width), places)
     for _ in range(2):
         y = g.layer_norm(x, width)

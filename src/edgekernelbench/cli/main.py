@@ -22,6 +22,7 @@ from edgekernelbench.cli import (
     evaluate,
     explain,
     export,
+    optimize,
     portability,
     report,
     run,
@@ -52,6 +53,7 @@ app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("export")(export.export)
+app.command("optimize")(optimize.optimize)
 app.command("portability")(portability.portability)
 app.command("report")(report.report)
 app.command("run")(run.run)

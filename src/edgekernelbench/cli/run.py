@@ -217,7 +217,7 @@ def _stored(order: Order, model: str | None, answers: Path | None) -> Model | No
     return None
 
 
-def run_with_a_model(order: Order, display: Display, **asking: Any) -> list[Record]:
+def run_with_a_model(order: Order, display: Observer, **asking: Any) -> list[Record]:
     """Runs with a provider's model; ``asking`` is for `llm.run.Asking`.
 
     Raises:

@@ -101,9 +101,7 @@ def _caches(lines: Iterable[s.MemoryLine], renaming: Renaming) -> Counter[str]:
 
 
 # ---------------------------------------------------------------- inputs in another layout
-def _packed_inputs(
-    kernel: s.Kernel, lines: Iterable[s.MemoryLine], place: Place
-) -> dict[str, str]:
+def _packed_inputs(kernel: s.Kernel, lines: Iterable[s.MemoryLine], place: Place) -> dict[str, str]:
     """Inputs that the piece reads in a layout of its own, to the copies that have it here.
 
     An input of the task is copied into its layout; behind it may stand another group's result, or
