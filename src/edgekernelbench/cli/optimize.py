@@ -84,7 +84,8 @@ def optimize(
     )
     hands = functools.partial(_hands, language_model, model_base_url)
     try:
-        with _Lines() as lines:
+        lines = _Lines()
+        with lines:
             report = optimise(request, hands, lines)
     except KeyboardInterrupt:
         err.print("interrupted; what was done is kept, the same command goes on")

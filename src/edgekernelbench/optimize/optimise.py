@@ -181,8 +181,8 @@ def _agreement(tasks: Tasks, weights: Path) -> str:
             )
         worst = max(worst, *(detail.max_abs or 0.0 for detail in verdict.outputs))
     return (
-        f"with the model's own weights ONNX Runtime is within tolerance of the truth in {_DRAWS} of "
-        f"{_DRAWS} draws (largest difference {worst:.2g})"
+        "with the model's own weights ONNX Runtime is within tolerance of the truth in "
+        f"{_DRAWS} of {_DRAWS} draws (largest difference {worst:.2g})"
     )
 
 

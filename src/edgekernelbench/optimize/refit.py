@@ -1,4 +1,4 @@
-"""A group's kernel rewritten for its place in a larger one: statements and lines under new names."""
+"""A group's kernel rewritten for its place in a larger one: under new names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def refit(
     lines = tuple(schedule.lines) if schedule is not None else ()
     layouts = tuple(memory.lines) if memory is not None else ()
     packed = _packed_inputs(kernel, layouts, place)
-    renaming = _renaming(kernel, place, packed, program.sizes)
+    renaming = _renaming(kernel, place, packed, dict(program.sizes))
     templates = _templates(kernel)
     stages = _Stages({p.name: p for p in kernel.outputs if p.name in place.stages}, templates)
     body: list[s.Stmt] = [_copy(p, place.inputs[p.name], packed[p.name], renaming)
@@ -69,7 +69,7 @@ def _renaming(
 ) -> Renaming:
     everything = (*kernel.prelude, *kernel.compute.body)
     values = {name: f"{place.prefix}{name}" for name in value_names(everything)}
-    values |= place.inputs | place.outputs | packed
+    values |= {**place.inputs, **place.outputs, **packed}
     functions = {name: f"{place.prefix}{name}" for name in function_names(everything)}
     numbers = {size.name: sizes[size.name] for size in kernel.sizes}
 

@@ -137,7 +137,7 @@ def _fall_back(bench: _Bench, verdict: Verdict, joined: Candidate) -> None:
         verdict.chosen = best
     else:
         verdict.notes.append("the canonical program of the whole is faster than all parts joined")
-        verdict.dropped |= {part: "see above" for part in best.used}
+        verdict.dropped |= dict.fromkeys(best.used, "see above")
 
 
 def _told(figures: Figures, before: Figures) -> str:

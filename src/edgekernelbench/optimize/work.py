@@ -73,8 +73,9 @@ class Progress:
         if done is not None:
             better = done.figures is not None and gain(before, done.figures) > 1
             return done.figures.kernel_hash if better and done.figures is not None else None
-        faster = found is not None and before.median_us is not None
-        return found.kernel_hash if faster and found.median_us < before.median_us else None
+        if found is None or before.median_us is None or found.median_us >= before.median_us:
+            return None
+        return found.kernel_hash
 
 
 # ---------------------------------------------------------------- measuring

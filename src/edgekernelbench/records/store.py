@@ -238,4 +238,3 @@ def _writable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_writable(inner) for inner in value]
     return value
-

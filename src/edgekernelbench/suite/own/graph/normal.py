@@ -32,9 +32,7 @@ class Normal:
     original: Mapping[str, str]
 
 
-def normalized(
-    model: ModelProto, path: Path, chosen: Collection[str] | None = None
-) -> Normal:
+def normalized(model: ModelProto, path: Path, chosen: Collection[str] | None = None) -> Normal:
     """A copy of the model in stored form.
 
     Args:
