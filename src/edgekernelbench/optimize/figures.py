@@ -61,12 +61,24 @@ def gain(before: Figures, after: Figures) -> float:
     """How many times as fast ``after`` is; 0 where one of them has no time.
 
     Both were measured in turn with the same baselines, at different times: what they are beside
-    those compares, and the times themselves only where they share none.
+    those compares, each baseline weighing as much as its two intervals are narrow. The times
+    themselves compare only where they share none.
     """
     if before.median_us is None or after.median_us is None:
         return 0.0
     common = before.speedups.keys() & after.speedups.keys()
     if not common:
         return before.median_us / after.median_us
-    logs = [math.log(after.speedups[name] / before.speedups[name]) for name in common]
-    return math.exp(sum(logs) / len(logs))
+    weights = {name: 1 / (_width(before, name) + _width(after, name)) for name in common}
+    ratios = {name: math.log(after.speedups[name] / before.speedups[name]) for name in common}
+    total = sum(weights.values())
+    return math.exp(sum(weights[name] * ratios[name] for name in common) / total)
+
+
+_NARROWEST = 1e-6
+
+
+def _width(figures: Figures, name: str) -> float:
+    """Squared width of a speed-up's interval, on the scale of ratios."""
+    low, high = figures.intervals[name]
+    return max(_NARROWEST, math.log(high / low) ** 2)
