@@ -52,7 +52,7 @@ def append_line(path: Path, line: bytes) -> None:
             while written < len(line):
                 written += os.write(fd, line[written:])
             os.fsync(fd)
-        except OSError:
+        except BaseException:
             with contextlib.suppress(OSError):  # a cut line is set aside by `mend_lines`
                 os.ftruncate(fd, size)
             raise

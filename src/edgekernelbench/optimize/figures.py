@@ -10,7 +10,8 @@ from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 
 
 class Figures(BaseModel):
-    """A kernel's time and what it is beside the baselines.
+    """A kernel's time and what it is beside the baselines; there for right kernels only, those
+    that are faster than is plausible among them.
 
     Attributes:
         speedups: median of each measured baseline over the kernel's, of the same rounds.
@@ -35,7 +36,7 @@ class Figures(BaseModel):
 
 
 def figures_of(evaluation: Evaluation) -> Figures:
-    own = evaluation.performance
+    own = evaluation.performance or evaluation.quarantined
     speedups: dict[str, float] = {}
     intervals: dict[str, tuple[float, float]] = {}
     for name, result in evaluation.baselines.items():

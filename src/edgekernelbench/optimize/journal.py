@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -150,6 +152,21 @@ class Journal:
         except OSError as error:
             raise _unwritable(self.folder, error) from error
         self.events.append(event)
+
+    def discard(self, *folders: str) -> None:
+        """Leaves nothing behind of an optimisation that has done nothing yet.
+
+        Args:
+            folders: what it may have begun to fill.
+        """
+        if any(not isinstance(event, Begun) for event in self.events):
+            return
+        for name in folders:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for name in (STATE, _LOCK):
+            (self.folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it may have been there, empty or not
+            self.folder.rmdir()
 
     def close(self) -> None:
         self._lock.release()

@@ -17,7 +17,7 @@ from edgekernelbench.optimize import report as reports
 from edgekernelbench.optimize.journal import Finished, Journal
 from edgekernelbench.optimize.report import Report, report_of
 from edgekernelbench.optimize.request import Hands, Request, Watch
-from edgekernelbench.optimize.tasks import Tasks, home_of, make, write_weights
+from edgekernelbench.optimize.tasks import HOME, Tasks, home_of, make, write_weights
 from edgekernelbench.optimize.whole import Verdict, judge_whole
 from edgekernelbench.optimize.work import Progress, optimise_parts, rank
 from edgekernelbench.suite.own import store
@@ -55,7 +55,11 @@ def optimise(request: Request, hands: Hands, watch: Watch) -> Report:
         if known is not None:
             watch.say("nothing is left to do: this optimisation had finished")
             return known
-        tasks = make(request, journal, watch)
+        try:
+            tasks = make(request, journal, watch)
+        except UsageError:
+            journal.discard(HOME)
+            raise
         progress = Progress(journal)
         interrupted = _improve(request, target, tasks, progress, hands, watch)
         verdict = _judge(request, target, tasks, progress, watch)
@@ -71,8 +75,10 @@ def _check_agent(request: Request) -> None:
         if request.language_model is None:
             raise UsageError(f"the agent {request.agent!r} asks a model", "name one with --model")
         require_options(request.agent, request.options)
-    else:
-        make_agent(request.agent, options=request.options)
+        return
+    make_agent(request.agent, options=request.options)
+    if request.language_model is not None:
+        raise UsageError(f"the agent {request.agent!r} asks no model", "leave --model out")
 
 
 def _finished(request: Request, journal: Journal) -> Report | None:

@@ -76,6 +76,7 @@ def dissect(task: OwnTask, model: ModelProto) -> Dissection:
     weights = {spec.name for spec in workload.input_specs if spec.const}
     view = view_of(folded(model, weights), weights)
     groups = cut(view)
+    _check_known(view, groups)
     extracts = [extract(view, group) for group in groups]
     observed = _observed(workload, view, groups)
     first: dict[str, int] = {}
@@ -91,6 +92,19 @@ def dissect(task: OwnTask, model: ModelProto) -> Dissection:
     )
     instances = tuple(Instance(ids[each.signature], each.names) for each in extracts)
     return Dissection(parts, instances)
+
+
+def _check_known(view: View, groups: Sequence[Group]) -> None:
+    """Raises UsageError for a tensor between groups whose shape is not known."""
+    for group in groups:
+        for name in group.outputs:
+            if name not in view.shapes or not view.elements.get(name):
+                node = label(view.nodes[view.maker[name]])
+                raise UsageError(
+                    f"{node}: the shape of its result {name!r} is not known beforehand",
+                    "a kernel's shapes are fixed: cut the model before that node with "
+                    "`onnx.utils.extract_model`",
+                )
 
 
 def _part(

@@ -90,6 +90,8 @@ Hands = Callable[[Order, Evaluator, Observer], list[Record]]
 
 def _digest(path: Path) -> str:
     """SHA-256 of a model's file; the agreement of a resumed optimisation hangs on it."""
+    if path.suffix != ".onnx":
+        raise UsageError(f"{path}: not an .onnx file", "give an ONNX model (.onnx)")
     try:
         if not path.is_file():
             told = "not a regular file" if path.exists() else "there is no such file"

@@ -55,7 +55,7 @@ def make(request: Request, journal: Journal, watch: Watch) -> Tasks:
     made = any(isinstance(event, Cut) for event in journal.events)
     if not made or name not in store.names():
         watch.say(f"{request.model}: making a task of it")
-        _add_whole(request, name)
+        _add_whole(request, name, watch)
     whole = store.read(name).tasks[0]
     dissection = dissect(whole, _stored_model(whole, name))
     signatures = {part.id: part.extract.signature for part in dissection.parts}
@@ -81,12 +81,10 @@ def _name(model: Path) -> str:
     return f"{name}_model" if name == SUITE else name
 
 
-def _add_whole(request: Request, name: str) -> None:
+def _add_whole(request: Request, name: str, watch: Watch) -> None:
     from edgekernelbench.suite.own.add import add
 
-    if request.model.suffix != ".onnx":
-        raise UsageError(f"{request.model}: not an .onnx file", "give an ONNX model (.onnx)")
-    add(
+    added = add(
         request.model,
         name,
         request.shapes,
@@ -94,6 +92,8 @@ def _add_whole(request: Request, name: str) -> None:
         request.tolerance,
         replace=name in store.names(),
     )
+    for warning in added.warnings:
+        watch.say(f"warning: {warning}")
 
 
 def _stored_model(task: OwnTask, suite: str):

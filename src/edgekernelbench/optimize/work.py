@@ -45,8 +45,16 @@ class Progress:
                     self.budget = evaluations
                 case Optimised(part=part):
                     self.after[part] = event
-                case Found(part=part):
-                    self.found[part] = event
+                case Found():
+                    self.note(event)
+
+    def note(self, found: Found) -> bool:
+        """Takes a kernel for its part's best so far if it is; says whether."""
+        known = self.found.get(found.part)
+        if known is not None and known.median_us <= found.median_us:
+            return False
+        self.found[found.part] = found
+        return True
 
     def times(self, tasks: Tasks) -> dict[str, float]:
         """Measured microseconds of a part, times how often the model has it."""
@@ -71,8 +79,10 @@ class Progress:
         if before is None:
             return None
         if done is not None:
-            better = done.figures is not None and gain(before, done.figures) > 1
-            return done.figures.kernel_hash if better and done.figures is not None else None
+            figures = done.figures
+            if figures is None or not figures.correct or gain(before, figures) <= 1:
+                return None
+            return figures.kernel_hash
         if found is None or before.median_us is None or found.median_us >= before.median_us:
             return None
         return found.kernel_hash
@@ -89,9 +99,8 @@ def rank(tasks: Tasks, progress: Progress, evaluator: Evaluator, watch: Watch) -
     for number, _ in enumerate(build_ahead(evaluator, [as_task(w) for w in left]), 1):
         watch.prepared(number, len(left))
     for number, workload in enumerate(left, 1):
-        with evaluator.session(as_task(workload)) as session:
-            figures = figures_of(session.evaluate(workload.canonical()))
-        if not figures.correct:
+        figures = _measured(workload, evaluator)
+        if figures.median_us is None:
             raise UsageError(
                 f"{workload.id} ({_nodes(tasks, workload)}): its canonical program is "
                 f"{figures.status.value}: {figures.message}",
@@ -102,6 +111,22 @@ def rank(tasks: Tasks, progress: Progress, evaluator: Evaluator, watch: Watch) -
         progress.journal.add(event)
         progress.before[workload.id] = figures
         watch.say(f"[{number}/{len(left)}] {workload.id}: {figures.median_us:.1f} us")
+
+
+def _measured(workload: Workload, evaluator: Evaluator) -> Figures:
+    """A canonical program's figures. One that is quarantined for being too fast is right, and what
+    it was measured at is good enough to divide a budget by."""
+    with evaluator.session(as_task(workload)) as session:
+        evaluation = session.evaluate(workload.canonical())
+        if evaluation.status in _PASSING:
+            evaluation = session.evaluate(workload.canonical())
+    return figures_of(evaluation)
+
+
+_PASSING = frozenset(
+    (EvaluationStatus.INFRA_ERROR, EvaluationStatus.RUN_TIMEOUT, EvaluationStatus.CRASHED)
+)
+"""Statuses that a machine in trouble can give a right program."""
 
 
 def _nodes(tasks: Tasks, workload: Workload) -> str:
@@ -159,10 +184,9 @@ class _Finds:
     part: str
     progress: Progress
     watch: Watch
-    best_us: float = float("inf")
 
     def prepared(self, number: int, total: int) -> None:
-        self.watch.prepared(number, total)
+        """They were built when the parts were measured."""
 
     def attempt_begins(self, workload: Workload, ended: int, total: int) -> None:
         self.watch.attempt_begins(workload, ended, total)
@@ -175,8 +199,6 @@ class _Finds:
         right = step.action == "evaluate" and step.status is EvaluationStatus.CORRECT
         if not right or step.kernel_hash is None or step.median_us is None:
             return
-        if step.median_us < self.best_us:
-            self.best_us = step.median_us
-            event = Found(part=self.part, kernel_hash=step.kernel_hash, median_us=step.median_us)
+        event = Found(part=self.part, kernel_hash=step.kernel_hash, median_us=step.median_us)
+        if self.progress.note(event):
             self.progress.journal.add(event)
-            self.progress.found[self.part] = event
