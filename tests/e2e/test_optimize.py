@@ -18,7 +18,13 @@ import pytest
 from tests.optimize.graphs import Net
 from tests.suite.own.models import save
 
-EKB = [sys.executable, "-m", "edgekernelbench.cli"]
+_MAIN = """
+import signal
+from edgekernelbench.cli.main import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be inherited as ignored
+main()
+"""
+EKB = [sys.executable, "-c", _MAIN]
 BUDGET = 7
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 
+from edgekernelbench.errors import UsageError
 from edgekernelbench.ir import surface as s
 from edgekernelbench.ir.check import check_text
 from edgekernelbench.ir.interpret import interpret
@@ -71,7 +72,11 @@ def test_joined_parts_compute_what_the_model_does(
 )
 @given(graphs())
 def test_any_graph_is_put_together_again(own_tasks: Path, model: onnx.ModelProto) -> None:
-    whole, pieces = _parts(model, own_tasks)
+    try:
+        whole, pieces = _parts(model, own_tasks)
+    except UsageError:  # it overflows, or cancels to nothing
+        assume(False)
+        raise
     _check(whole, join(header_of(whole.workload), pieces, host_target()))
 
 
@@ -93,7 +98,7 @@ kernel part(x0: f32[8, 16], w0: const f32[16, 16]) -> (y0: f32[8, 16]) {
     y0[i, j] = max(acc[i, j] + shift[0], 0)
   }
   schedule for cpu {
-    loops acc (i by 4, j, k, unroll i, vectorize j)
+    loops acc (i by 4, j by 8, k, unroll i, vectorize j)
     place y0 in acc.i0
     loops a (i, vectorize j)
   }

@@ -179,17 +179,23 @@ class _Stages:
 def _held(
     kernel: s.Kernel, lines: Iterable[s.ScheduleLine | s.MemoryLine], place: Place
 ) -> list[s.LayoutLine]:
-    """Layouts that change nothing, for results of which the layers say nothing."""
+    """Layouts that change nothing, for results of which the layers say nothing. Rules never compute
+    a reduction where it is read, and have better nests for one without a layout."""
     stated = {name for line in lines for name in _stated(line)}
-    flat = {name for stmt in kernel.compute.body if not isinstance(stmt, s.LoopStmt)
-            for name in value_names([stmt])}  # fmt: skip
+    open_stages = set(value_names(stmt for stmt in kernel.compute.body if _may_move(stmt)))
     held: list[s.LayoutLine] = []
     for param in kernel.outputs:
-        if param.name in place.stages and param.name in flat - stated and param.dims:
+        if param.name in place.stages and param.name in open_stages - stated and param.dims:
             axes = tuple(f"{place.prefix}{number}" for number in range(len(param.dims)))
             target = tuple(s.Name(axis) for axis in axes)
             held.append(s.LayoutLine(s.Ref(param.name), axes, target))
     return held
+
+
+def _may_move(stmt: s.Stmt) -> bool:
+    if isinstance(stmt, s.StageStmt):
+        return not isinstance(stmt.value, s.Reduction)
+    return isinstance(stmt, s.TupleStmt)
 
 
 def _stated(line: s.ScheduleLine | s.MemoryLine) -> tuple[str, ...]:
