@@ -22,6 +22,7 @@ from edgekernelbench.cli import (
     evaluate,
     explain,
     export,
+    leaderboard,
     optimize,
     portability,
     report,
@@ -53,6 +54,7 @@ app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("export")(export.export)
+app.command("leaderboard")(leaderboard.leaderboard)
 app.command("optimize")(optimize.optimize)
 app.command("portability")(portability.portability)
 app.command("report")(report.report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -120,6 +121,35 @@ def seen(**facts) -> Observation:
     ("facts", "layer", "by"),
     [
         ({"correct": False}, "compute", "not_correct"),
+        (
+            {
+                "overhead": True,
+                "stages": (("y", 0.4), ("v", 0.3), ("m", 0.3)),
+                "explanation": SimpleNamespace(workspace_bytes=4096),
+            },
+            "schedule",
+            "nests_of_a_short_call",
+        ),
+        # it outranks what the nests waste
+        (
+            {
+                "overhead": True,
+                "stages": (("y", 0.4), ("v", 0.3), ("m", 0.3)),
+                "surplus": 10.0,
+                "explanation": SimpleNamespace(workspace_bytes=4096),
+            },
+            "schedule",
+            "nests_of_a_short_call",
+        ),
+        (
+            {
+                "overhead": False,
+                "stages": (("y", 0.4), ("v", 0.3), ("m", 0.3)),
+                "explanation": SimpleNamespace(workspace_bytes=4096),
+            },
+            "schedule",
+            "least_tried",
+        ),
         ({"surplus": 3.0}, "compute", "surplus_operations"),
         ({"serial": 0.9}, "schedule", "serial_time"),
         ({"scalar": 0.9}, "schedule", "scalar_time"),

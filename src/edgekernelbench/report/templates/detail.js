@@ -53,7 +53,7 @@ class TaskPage {
 
   verdict(record, evaluation) {
     const message = textOf(this.details, evaluation.message || record.message);
-    const outcome = record.status !== "correct" ? "failed" : isFast(evaluation) ? "fast" : evaluation.best ? "slow" : "no_baseline";
+    const outcome = record.status !== "correct" ? "failed" : speedOutcome(evaluation);
     const words = record.status === "correct" ? OUTCOMES[outcome] : plain(record.status);
     const judged = evaluation.correctness;
     return el("section", {}, el("h2", {}, el("span", { class: `outcome ${outcome}` }), words),
@@ -85,6 +85,7 @@ class TaskPage {
         ["rounds", `${own.rounds}, ${own.calls_per_sample} calls a sample`],
         ["a call alone", `${shortTime(own.launch_overhead_us)}${own.overhead_dominated ? ", more than a quarter of the time" : ""}`],
         ["interval", own.interval_reached ? "as narrow as asked" : "wider than asked"],
+        ["noise", noiseText(own.noise)],
         ["roofline", textOf(this.details, own.roofline)],
       ]));
   }
@@ -135,9 +136,15 @@ class TaskPage {
   }
 }
 
-function isFast(evaluation) {
+function speedOutcome(evaluation) {
   const best = (evaluation.baselines || {})[evaluation.best];
-  return Boolean(best) && best.speedup_low >= 1;
+  if (!best) return "no_baseline";
+  return best.speedup_low >= 1 ? "fast" : best.speedup_high < 1 ? "slow" : "unsure";
+}
+
+function noiseText(noise) {
+  if (!noise?.causes?.length) return null;
+  return `${noise.causes.join("; ")}; intervals ${noise.widening.toFixed(2)} times wider`;
 }
 
 function range(figures) {
