@@ -58,7 +58,11 @@ class Net:
 
     def model(self, shape: list[int], *outputs: str, x: str = "x") -> onnx.ModelProto:
         made = [value(name, None) for name in outputs]
-        return model(self.nodes, [value(x, shape)], made, self.tensors)
+        loose = model(self.nodes, [value(x, shape)], made, self.tensors)
+        whole = onnx.shape_inference.infer_shapes(loose, strict_mode=True, data_prop=True)
+        del loose.graph.output[:]
+        loose.graph.output.extend(whole.graph.output)
+        return loose
 
 
 def residual() -> onnx.ModelProto:

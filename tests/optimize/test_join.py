@@ -237,7 +237,7 @@ def test_a_result_that_is_handed_on_stays_stored_unless_borders_are_open() -> No
         assert checked.program is not None
         module = lower(kernel, checked.program, target).module
         assert module is not None
-        return module.sketch.count("g0_y0")
+        return module.nest.count("g0_y0")
 
     assert stages(True) > 0 == stages(False)
 
