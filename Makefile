@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.docs
 
-.PHONY: setup run test fuzz check lint types contract suite-check sweep clean
+.PHONY: setup run test docs fuzz check lint types contract suite-check sweep sweep-c clean
 
 setup: $(STAMP)
 
@@ -24,6 +25,15 @@ run: setup
 test: setup
 	$(BIN)/python -m pytest
 
+# The pages of docs/ as a site; a link that leads nowhere ends it. `python3 -m http.server -d site` shows it.
+docs: $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "site/index.html"
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 # Every rule on all 650 workloads; a sample of it is part of the tests.
 suite-check: setup
 	$(BIN)/ekb suite check --out runs/suite-check.jsonl
@@ -31,6 +41,10 @@ suite-check: setup
 # All 650 canonical programs compiled, judged and timed beside the baselines on this host.
 sweep: setup
 	$(BIN)/ekb run --agent canonical --target llvm --subset all --evals 1 --out runs/sweep-$$(date +%Y%m%d-%H%M%S)
+
+# The same by way of the system's C compiler; benchmarks/c_sweep.py is the short form.
+sweep-c: setup
+	$(BIN)/ekb run --agent canonical --target c --subset all --evals 1 --out runs/sweep-c-$$(date +%Y%m%d-%H%M%S)
 
 # Differential fuzzing, the long form: hours. Goes on where it stopped; the short form is a test.
 # Every part runs even if one before it found something; the status says whether any did.
@@ -51,4 +65,4 @@ contract:
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from edgekernelbench.compilers.base import Manifest
+from edgekernelbench.compilers.contraction import find_fences
 from edgekernelbench.compilers.tvm import TvmCompiler
 from edgekernelbench.compilers.tvm.compiler import compile_module, internal_error
-from edgekernelbench.compilers.tvm.contraction import find_fences
 from edgekernelbench.compilers.tvm.execute import LoadedKernel, aligned_copy, aligned_empty
 from edgekernelbench.ir.core import Expr, Load, Tensor, VarRef
 from edgekernelbench.ir.dtypes import DType

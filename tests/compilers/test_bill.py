@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgekernelbench.compilers.tvm.cost import unfolded_operations
+from edgekernelbench.compilers.cost import unfolded_operations
 from edgekernelbench.ir.core import Expr, Load, Tensor, VarRef
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering import nest

@@ -54,8 +54,8 @@ def _taken(kernel: KernelBill) -> str:
     if kernel.registers is None:
         return shared
     return (
-        f"{kernel.registers} registers a thread, {shared}, {kernel.spilled_bytes} spilled, "
-        f"{kernel.stack_bytes} of stack"
+        f"{kernel.registers} registers a thread, {shared}, {kernel.spilled_bytes} bytes "
+        f"spilled, {kernel.stack_bytes} bytes of stack"
     )
 
 
@@ -65,7 +65,7 @@ def device_code(program: Program, module: Module, target: Target) -> DeviceCode:
     For this host's CPU there is nothing to wait for: its bill comes from the loop program alone,
     unless the target limits the machine code.
     """
-    if target.backend == "llvm":
+    if target.on_cpu:
         return _cpu_code(program, module, target)
     missing = _missing_compiler(target)
     without_device = target.model_copy(update={"cuda": None, "opencl": None})
@@ -79,6 +79,41 @@ def device_code(program: Program, module: Module, target: Target) -> DeviceCode:
         budget=bill_of(manifest, target),
         code_bytes=None if target.backend == "opencl" else manifest.facts.code_bytes,
     )
+
+
+def generated_source(program: Program, module: Module, target: Target) -> str:
+    """What is handed to the target's compiler: CUDA C++, OpenCL C or C.
+
+    Raises:
+        UsageError: there is no such text for this target, or none for this kernel.
+    """
+    if target.backend == "llvm":
+        raise UsageError(
+            "LLVM gets no source: the loop nest is built in memory",
+            "`ekb explain` shows that nest, and --target c the same nest as C",
+        )
+    with tempfile.TemporaryDirectory(prefix="edgekernelbench-code-") as folder:
+        refused = _write_source(program, module, target, Path(folder))
+        written = sorted(Path(folder).glob("kernel.c*"))
+        texts = [file.read_text() for file in written if file.suffix in (".c", ".cl", ".cu")]
+    if not texts:
+        raise UsageError("no source was generated", refused or "`ekb check` says why")
+    return texts[0]
+
+
+def _write_source(program: Program, module: Module, target: Target, folder: Path) -> str:
+    """Why there is none, if so."""
+    if target.backend == "c":
+        from edgekernelbench.compilers.c.compiler import write_source
+
+        refused = write_source(module, module.options.applied(target), folder, program.name)
+        return "" if refused is None else refused.message
+    from edgekernelbench.compilers.tvm.compiler import compile_module
+
+    built = compile_module(
+        module, program, target.model_copy(update={"cuda": None, "opencl": None}), folder
+    )
+    return built.diagnostics[0].message if built.diagnostics else ""
 
 
 def _missing_compiler(target: Target) -> str:
@@ -104,9 +139,7 @@ def _cpu_code(program: Program, module: Module, target: Target) -> DeviceCode:
     facts = _module_facts(program, module)
     size = None
     if target.mtriple is not None or target.code_bytes is not None:
-        from edgekernelbench.compilers.tvm.compiler import object_bytes
-
-        made = object_bytes(module, target)
+        made = _object_bytes(program, module, target)
         if isinstance(made, Diagnostic):
             return DeviceCode(diagnostics=(made,))
         size = made
@@ -114,7 +147,17 @@ def _cpu_code(program: Program, module: Module, target: Target) -> DeviceCode:
     return DeviceCode(budget=bill_of_module(program, module, facts, target), code_bytes=size)
 
 
+def _object_bytes(program: Program, module: Module, target: Target) -> int | Diagnostic | None:
+    if target.backend == "c":
+        from edgekernelbench.compilers.c.compiler import object_bytes
+
+        return object_bytes(module, target, program.name)
+    from edgekernelbench.compilers.tvm.compiler import object_bytes as by_llvm
+
+    return by_llvm(module, target)
+
+
 def _module_facts(program: Program, module: Module) -> StaticFacts:
-    from edgekernelbench.compilers.tvm.bill import static_facts
+    from edgekernelbench.compilers.bill import static_facts
 
     return static_facts(module, program, None, 0.0)

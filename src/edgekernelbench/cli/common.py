@@ -49,7 +49,9 @@ KernelArgument = Annotated[
 TargetOption = Annotated[
     str,
     typer.Option(
-        "--target", help="llvm (this host), opencl, cuda, or a device profile: its name or file."
+        "--target",
+        help="llvm (this host), c (by its C compiler), opencl, cuda, or a device profile: its name "
+        "or file.",
     ),
 ]
 SUBSETS_HELP = "quick, agent, heldout, all, own or own:NAME."

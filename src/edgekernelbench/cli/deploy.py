@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def deploy(
     kernel: KernelArgument,
     target: Annotated[
-        str, typer.Option("--target", help="llvm (this host), or a device profile: name or file.")
+        str, typer.Option("--target", help="llvm, c (this host), a device profile, or c:PROFILE.")
     ],
     folder: Annotated[Path, typer.Option("-o", "--out", help="The bundle; it must not exist yet.")],
     workload: Annotated[

@@ -55,7 +55,7 @@ def architecture_of(target: Target) -> Architecture:
         UsageError: bundles are not made for it; says for which they are.
     """
     known = ", ".join(a.name for a in ARCHITECTURES)
-    if target.backend != "llvm":
+    if not target.on_cpu:
         raise UsageError(
             f"target {target.name!r}: bundles for the backend {target.backend} are not there yet",
             f"choose a processor: Linux on {known}",

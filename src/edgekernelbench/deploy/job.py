@@ -1,6 +1,7 @@
 """What the compile child is asked for, and what runs in it.
 
-The child gets the inputs as ``.npy`` files in its folder, and leaves the object, the constants as
+The child gets the inputs as ``.npy`` files in its folder, and leaves the object, or the source of
+one for a C compiler, the constants as
 the kernel wants them, and the outputs that the compute layer yields on this machine.
 """
 
@@ -25,7 +26,7 @@ from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 
-OBJECT, CONSTANTS = "kernel.o", "constants.bin"
+OBJECT, SOURCE, CONSTANTS = "kernel.o", "kernel.c", "constants.bin"
 ALIGNMENT = 64
 
 
@@ -59,7 +60,7 @@ class Reply(_Message):
     diagnostics: tuple[dict[str, str | int | list[str] | list[int]], ...] = ()
     prepared: tuple[Prepared, ...] = ()
     budget: tuple[Item, ...] = ()
-    llvm: int = 0
+    llvm: int | None = None
 
 
 def case_file(number: int, name: str) -> str:
@@ -91,7 +92,7 @@ def _compile(
     job: Job, kernel: Kernel, program: Program, folder: Path, found: tuple[Diagnostic, ...]
 ) -> Reply:
     from edgekernelbench.compilers.budget import bill_of, over
-    from edgekernelbench.compilers.tvm.compiler import MANIFEST, make_manifest, write_object
+    from edgekernelbench.compilers.manifest import MANIFEST, make_manifest
     from edgekernelbench.lowering.lower import lower
 
     lowered = lower(kernel, program, job.target)
@@ -99,10 +100,12 @@ def _compile(
     module = lowered.module
     if module is None:
         return _refused(job, refusal(lowered.diagnostics), found)
-    failure = write_object(module, job.target, folder / OBJECT, job.symbol)
+    failure = _write_code(module, program, job, folder)
     if failure is not None:
         return _refused(job, refusal((failure,)), (*found, failure))
-    manifest = make_manifest(module, program, job.target, folder / OBJECT, 0.0)
+    left = folder / OBJECT
+    code = left if left.exists() else folder / SOURCE
+    manifest = make_manifest(module, program, job.target, code, 0.0)
     (folder / MANIFEST).write_text(manifest.model_dump_json())
     budget = bill_of(manifest, job.target)
     if said := over(budget):
@@ -110,7 +113,19 @@ def _compile(
     prepared = _prepare(module, program, job.host, folder)
     _run(replace(kernel, schedules=(), memories=()), program, job, folder)
     dicts = tuple(d.as_dict(job.text) for d in found)
-    return Reply(outcome="built", diagnostics=dicts, prepared=prepared, budget=budget, llvm=_llvm())
+    llvm = None if job.target.backend == "c" else _llvm()
+    return Reply(outcome="built", diagnostics=dicts, prepared=prepared, budget=budget, llvm=llvm)
+
+
+def _write_code(module: Module, program: Program, job: Job, folder: Path) -> Diagnostic | None:
+    """Leaves the object, or the source of one in C; says what is wrong, if anything."""
+    if job.target.backend == "c":
+        from edgekernelbench.compilers.c.compiler import write_object as by_c
+
+        return by_c(module, job.target, folder, program.name, job.symbol)
+    from edgekernelbench.compilers.tvm.compiler import write_object
+
+    return write_object(module, job.target, folder / OBJECT, job.symbol)
 
 
 def _refused(job: Job, outcome: Outcome, found: tuple[Diagnostic, ...], message: str = "") -> Reply:

@@ -63,12 +63,12 @@ class GoldenFacts(_Stored):
 
 
 class Toolchain(_Stored):
-    """``c_compiler``: what made ``prebuilt/``, None where nothing did; then ``not_prebuilt`` says
-    why."""
+    """``llvm``: what made the machine code, None where the kernel is C source; ``c_compiler``: what
+    made ``prebuilt/``, None where nothing did; then ``not_prebuilt`` says why."""
 
     edgekernelbench: str
     tvm: str
-    llvm: int
+    llvm: int | None
     c_compiler: str | None
     not_prebuilt: str = ""
 

@@ -49,7 +49,7 @@ use; all processors if neither does. Several bundles fit into one program.
 ## What is in it
 
 `manifest.json` has the hash of each file, the device profile, versions of the tools, and the bill:
-{code} bytes of code, {constants_bytes} of constants, {workspace} of workspace a call.
+{code} of code, {constants_bytes} of constants, {workspace} of workspace a call.
 Measured: {measured}.
 
 The C files are under Apache-2.0 (`LICENSE`); the kernel, `{file}`, is its author's.
@@ -58,7 +58,7 @@ The C files are under Apache-2.0 (`LICENSE`); the kernel, `{file}`, is its autho
 
 def readme(manifest: BundleManifest, prototype: str, architecture: Architecture) -> str:
     """The text of ``README.md``."""
-    name = manifest.kernel.name
+    name, code = manifest.kernel.name, manifest.bill.code_bytes
     measured = "not yet; `make bench` does it here"
     if found := manifest.measured:
         measured = f"{found.median_us:.4g} us a call on {found.target}, {found.threads} threads"
@@ -75,7 +75,7 @@ def readme(manifest: BundleManifest, prototype: str, architecture: Architecture)
         prototype=prototype,
         parameters="\n".join(_line(p) for p in manifest.parameters),
         constants=", ".join(f"`{p.name}`" for p in manifest.prepared) or "there are none",
-        code=manifest.bill.code_bytes,
+        code="an unknown amount" if code is None else f"{code} bytes",
         constants_bytes=manifest.bill.constants_bytes,
         workspace=manifest.bill.workspace_bytes,
         measured=measured,

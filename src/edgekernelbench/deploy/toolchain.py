@@ -39,8 +39,14 @@ class LinkFailure(RuntimeError):
     """Machine code, wrapper and run time do not make a program: a bug of ours."""
 
 
-def prebuild(compiler: CCompiler, folder: Path, kernel: str, constants: bool) -> None:
+def prebuild(
+    compiler: CCompiler, folder: Path, kernel: str, constants: bool, flags: tuple[str, ...] = ()
+) -> None:
     """Builds ``prebuilt/libKERNEL.a`` and the static program ``prebuilt/selftest`` of a bundle.
+
+    Args:
+        constants: whether it has any.
+        flags: for the kernel's own source, where it is no machine code.
 
     Raises:
         UsageError: there is no static C library, so there is nothing that every device could run.
@@ -55,8 +61,13 @@ def prebuild(compiler: CCompiler, folder: Path, kernel: str, constants: bool) ->
     for source in sources:
         objects.append(f"prebuilt/{Path(source).name}.o")
         _run((*c, "-c", source, "-o", objects[-1]), folder)
+    code = f"lib/{kernel}.o"
+    if flags:
+        code = f"prebuilt/{kernel}_kernel.c.o"
+        _run((*c, *flags, "-c", f"src/{kernel}_kernel.c", "-o", code), folder)
+        objects.append(code)
     library = f"prebuilt/lib{kernel}.a"
-    _run((compiler.archiver, "rcsD", library, *objects, f"lib/{kernel}.o"), folder)
+    _run((compiler.archiver, "rcsD", library, *dict.fromkeys((*objects, code))), folder)
     tests = ("src/selftest.c", "src/golden.c")
     rest = (library, "-lm", "-pthread", "-Wl,--build-id=none", "-s", "-o", "prebuilt/selftest")
     try:

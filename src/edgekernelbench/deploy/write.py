@@ -31,6 +31,7 @@ from edgekernelbench.evaluator.building import open_plain
 from edgekernelbench.evaluator.folders import remove_folder
 from edgekernelbench.ir.core import Program
 from edgekernelbench.suite.correctness import TOLERANCE_VERSION
+from edgekernelbench.targets.cc import flags
 from edgekernelbench.targets.model import Target
 
 _MOST_ARGUMENTS = 128
@@ -91,8 +92,7 @@ def fill(facts: Facts, built: Built, work: Path, folder: Path) -> BundleManifest
         target=f"{target.name} ({target.mcpu or facts.architecture.name})",
     )
     _write_sources(facts, sources, folder)
-    (folder / "lib").mkdir()
-    _take(work / child.OBJECT, folder / "lib" / f"{name}.o")
+    _take_code(facts, work, folder)
     if sources.prepared:
         _take(work / child.CONSTANTS, folder / child.CONSTANTS)
     _write_golden(facts.golden, sources, folder)
@@ -102,6 +102,22 @@ def fill(facts: Facts, built: Built, work: Path, folder: Path) -> BundleManifest
     manifest = manifest.model_copy(update={"files": _hashes(folder)})
     (folder / "manifest.json").write_text(manifest.model_dump_json(indent=1) + "\n")
     return manifest
+
+
+def _take_code(facts: Facts, work: Path, folder: Path) -> None:
+    name = facts.program.name
+    if facts.target.backend == "c":
+        _take(work / child.SOURCE, folder / "src" / f"{name}_kernel.c")
+        return
+    (folder / "lib").mkdir()
+    _take(work / child.OBJECT, folder / "lib" / f"{name}.o")
+
+
+def kernel_flags(facts: Facts) -> tuple[str, ...]:
+    """Options that the kernel's own source is compiled with; none where it is machine code."""
+    if facts.target.backend != "c":
+        return ()
+    return flags(facts.architecture.triple, facts.target)
 
 
 def _take(source: Path, destination: Path) -> None:
@@ -151,6 +167,8 @@ def _write_sources(facts: Facts, sources: Sources, folder: Path) -> None:
         "MACHINES": " ".join(facts.architecture.machines),
         "TRIPLE": facts.architecture.triple,
         "CONSTANTS": constants,
+        "CODE": f"build/{name}_kernel.c.o" if facts.target.backend == "c" else f"lib/{name}.o",
+        "FLAGS": " ".join(kernel_flags(facts)),
     }
     makefile = _shipped("Makefile.txt")
     for key, value in values.items():
@@ -191,7 +209,7 @@ def _toolchain(facts: Facts, built: Built, sources: Sources, folder: Path) -> To
         why = f"no {facts.architecture.triple}-gcc where the bundle was made"
     else:
         try:
-            prebuild(compiler, folder, sources.kernel, bool(sources.prepared))
+            prebuild(compiler, folder, sources.kernel, bool(sources.prepared), kernel_flags(facts))
         except UsageError as error:  # no static C library, say: the device can still build it
             remove_folder(folder / "prebuilt")
             compiler, why = None, error.message

@@ -52,7 +52,7 @@ def _build(evaluator: Evaluator, task: EvalTask) -> None:
         return
     for name in evaluator.settings.baselines:
         module = evaluator.machinery.baselines[name]
-        if load_baseline(module).available(wanted, evaluator.target) is not None:
+        if load_baseline(module).available(wanted, evaluator.target.reference) is not None:
             continue
         try:
             evaluator.builder.baseline(name, wanted)

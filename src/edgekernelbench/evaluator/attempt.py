@@ -98,7 +98,9 @@ class Attempt:
     # ------------------------------------------------------------ the course of it
     def run(self) -> Evaluation:
         began = time.perf_counter()
-        environment_before = environment.observe(self._evaluator.target.threads)
+        target = self._evaluator.target
+        built_by = environment.toolchain(target)
+        environment_before = environment.observe(target.threads, more=built_by)
         try:
             self._course()
             raise AssertionError("an attempt ends with a verdict")

@@ -82,6 +82,7 @@ class Builder:
         self._server = server
         self._machinery = machinery
         self._target = target
+        self._reference = target.reference
         self._settings = settings
         self._cache = cache
 
@@ -217,7 +218,7 @@ class Builder:
         module = self._machinery.baselines[name]
         baseline = load_baseline(module)
         files = baseline.files() if isinstance(baseline, ReadsFiles) else ()
-        key = cache_key(name, baseline.version, materials, self._target, files)
+        key = cache_key(name, baseline.version, materials, self._reference, files)
         folder = self._cache / "baselines" / key
         found = _read_cached(folder)
         if found is not None:
@@ -237,7 +238,7 @@ class Builder:
     def _build_baseline(
         self, name: str, module: str, materials: Materials, folder: Path
     ) -> BaselineReply:
-        job = BaselineJob(baseline=name, module=module, target=self._target)
+        job = BaselineJob(baseline=name, module=module, target=self._reference)
         described = materials.model_dump_json(exclude={"twin"}).encode()
         regions = [Sealed(described)]
         if materials.twin is not None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.environment import observe
-from edgekernelbench.targets import cuda, host, opencl, toolkit
+from edgekernelbench.targets import cc, cuda, host, opencl, toolkit
 from edgekernelbench.targets.device import CHECKER, POCL
 
 
@@ -119,6 +119,12 @@ def _program(names: tuple[str, ...], needed_for: str, get: str) -> Finding:
 
 def _compilers() -> Iterator[Finding]:
     yield _program(("cc", "gcc", "clang"), "llvm", "install gcc or clang")
+    try:
+        found = cc.find_compiler()
+    except UsageError as error:
+        yield _finding("C compiler", "c", False, error.message, error.help)
+    else:
+        yield _finding("C compiler", "c", True, found.identity, "")
     yield _program(("ld",), "opencl on the CPU", "install binutils")
 
 

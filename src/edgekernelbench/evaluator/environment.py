@@ -8,10 +8,12 @@ import importlib.metadata
 import os
 import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from edgekernelbench.evaluator.model import DeviceState, Environment
 from edgekernelbench.targets.device import CudaDevice
+from edgekernelbench.targets.model import Target
 
 _PACKAGES = (
     "edgekernelbench", "apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime",
@@ -34,8 +36,17 @@ def versions() -> dict[str, str]:
     return dict(_versions())
 
 
-def observe(threads: int, network: str = "") -> Environment:
-    """The state of this host now, for a record."""
+def toolchain(target: Target) -> dict[str, str]:
+    """What builds kernels for a target, beside the packages: the C compiler of ``c``."""
+    if target.backend != "c":
+        return {}
+    from edgekernelbench.targets.cc import find_compiler
+
+    return {"cc": find_compiler().identity}
+
+
+def observe(threads: int, network: str = "", more: Mapping[str, str] | None = None) -> Environment:
+    """The state of this host now, for a record; ``more`` are versions of what is no package."""
     frequency = _number(_CPU / "scaling_cur_freq")
     temperature = _number(Path("/sys/class/thermal/thermal_zone0/temp"))
     return Environment(
@@ -47,7 +58,7 @@ def observe(threads: int, network: str = "") -> Environment:
         temperature_c=None if temperature is None else temperature / 1e3,
         load_average=os.getloadavg()[0],
         network=network,
-        versions=versions(),
+        versions=versions() | dict(more or {}),
     )
 
 

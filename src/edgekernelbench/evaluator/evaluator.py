@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from edgekernelbench.evaluator.view import homes
 from edgekernelbench.targets.device import CudaDevice, Device
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
-from edgekernelbench.targets.peaks import Peaks, device_peaks, load_peaks, rated_peaks
+from edgekernelbench.targets.peaks import Peaks, load_peaks, proven_peaks
 from edgekernelbench.targets.placement import choose_cores
 
 _LOG_BYTES = 1 << 20
@@ -45,7 +47,7 @@ class Evaluator:
     lets one evaluation at a time run, across processes too.
 
     Args:
-        target: this host's processor, or an OpenCL or CUDA device of this host.
+        target: this host's processor (``llvm`` or ``c``), or an OpenCL or CUDA device of this host.
         settings: of every evaluation.
         cache_dir: where builds of baselines and locks lie; the user's cache folder if left out.
         machinery: other plugs than the real ones.
@@ -67,7 +69,7 @@ class Evaluator:
         self.settings = settings or EvalSettings()
         threads = self.settings.threads or target.threads
         self.target = target.model_copy(update={"threads": threads})
-        self.machinery = machinery or _machinery(threads, target.device)
+        self.machinery = machinery or _machinery(threads, target.device, target.backend)
         unknown = [b for b in self.settings.baselines if b not in self.machinery.baselines]
         if unknown:
             known = ", ".join(self.machinery.baselines)
@@ -86,13 +88,13 @@ class Evaluator:
         self.canary = Canary(self)
         # One object, so that a thread that holds the lock may take it again.
         self._lock = device_lock(target, self.cache_dir)
-        # The host's peaks are measured when they are first needed, a device's only on request:
-        # `ekb devices probe`.
+        # The host's peaks are measured when they are first needed. What is measured on a device
+        # (`ekb devices probe`) says what our kernels reach there, and accuses nobody.
         roofline = self.settings.roofline and machinery is None
-        on_host = target.backend == "llvm"
+        on_host = target.on_cpu
         self._measures_peaks = roofline and on_host
-        known = load_peaks if on_host else device_peaks
-        self._peaks = known(self.target) if roofline else None
+        known = load_peaks if on_host else proven_peaks
+        self._peaks = known(self.target.reference) if roofline else None
         self._peak_measurements = 0
         self._measuring_peaks = False
 
@@ -138,20 +140,31 @@ class Evaluator:
 
         Results are held against no roofline meanwhile.
         """
-        known = self._measures_peaks or self._peaks is not None
-        if not known or self._peak_measurements >= _PEAK_MEASUREMENTS:
+        if not self._measures_peaks or self._peak_measurements >= _PEAK_MEASUREMENTS:
             return False
         from edgekernelbench.evaluator.peaks import measure_peaks
 
         self._peak_measurements += 1
         self._measuring_peaks, self._peaks = True, None
         try:
-            self._peaks = measure_peaks(self.target, self)
-            if self.target.device is not None:
-                self._peaks = self._peaks.joined(rated_peaks(self.target))
+            with self._by_reference() as evaluator:
+                self._peaks = measure_peaks(evaluator.target, evaluator)
         finally:
             self._measuring_peaks = False
         return True
+
+    @contextmanager
+    def _by_reference(self) -> Iterator[Evaluator]:
+        """An evaluator of the same device by way of the reference compiler, under the same lock."""
+        if self.target.reference is self.target:
+            yield self
+            return
+        settings = self.settings.model_copy(update={"roofline": False})
+        with Evaluator(
+            self.target.reference, settings=settings, cache_dir=self.cache_dir
+        ) as evaluator:
+            evaluator._lock = self._lock
+            yield evaluator
 
     def roofline(self) -> str:
         """Which roofline results are held against, or why none, in one line."""
@@ -159,9 +172,20 @@ class Evaluator:
             return "held against no roofline: the settings want none"
         if self._peaks is None:
             name = self.target.name
+            device = self.target.device
+            if device is None:
+                return (
+                    f"held against no roofline: the peaks of {name} are not measured; "
+                    f"`ekb devices probe --target {name}` does that"
+                )
+            if device.is_host_cpu:
+                return (
+                    f"held against no roofline: {name} is this host's processor, whose peaks are "
+                    "not measured; `ekb devices probe` does that"
+                )
             return (
-                f"held against no roofline: the peaks of {name} are not measured; "
-                f"`ekb devices probe --target {name}` does that"
+                f"held against no roofline: no document of {name}'s vendor says what it reaches; "
+                "a device profile can cite one"
             )
         when = f", {self._peaks.date}" if self._peaks.date else ""
         return f"held against the peaks of {self._peaks.target}: {self._peaks.method}{when}"
@@ -240,13 +264,11 @@ class Evaluator:
 _machinery = machinery
 
 
-def _is_here(target: Target) -> bool:
+def is_here(target: Target) -> bool:
     """Whether this host has what a target's programs run on."""
     if target.unreachable:
         return False
-    if target.backend != "llvm":
-        return target.device is not None
-    return target.mtriple is None
+    return target.mtriple is None if target.on_cpu else target.device is not None
 
 
 def require_here(target: Target) -> None:
@@ -255,13 +277,14 @@ def require_here(target: Target) -> None:
     Raises:
         UsageError: it is one; says what is missing.
     """
-    if _is_here(target):
+    if is_here(target):
         return
     why = f": {target.unreachable}" if target.unreachable else ""
     raise UsageError(
         f"target {target.name!r} cannot be run here{why}",
         "`ekb check` and `ekb explain` generate and bill its code without the device; evaluations "
-        "run on llvm, this host, and on opencl and cuda, devices of it",
+        "run on llvm and c, this host, on opencl and cuda, devices of it, and on a profile of such "
+        "a device that has `kind: local`",
     )
 
 

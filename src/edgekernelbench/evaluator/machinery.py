@@ -16,6 +16,7 @@ from edgekernelbench.baselines.base import RunnerKind
 from edgekernelbench.evaluator.forkserver import ServerSpec
 from edgekernelbench.targets import cuda, opencl
 from edgekernelbench.targets.device import CudaDevice, Device
+from edgekernelbench.targets.model import Backend
 
 ServerName = Literal["compile", "run", "ort", "device", "torch"]
 
@@ -61,9 +62,9 @@ class Machinery:
         return frozenset(name.partition(":")[0].partition(".")[0] for name in modules) - {""}
 
 
-def machinery(threads: int, device: Device | None = None) -> Machinery:
-    """TVM for kernels, the registered baselines, ``threads`` cores for every contestant, or a
-    device for all of them."""
+def machinery(threads: int, device: Device | None = None, backend: Backend = "llvm") -> Machinery:
+    """The compiler of ``backend`` for kernels, the registered baselines, ``threads`` cores for
+    every contestant, or a device for all of them."""
     from edgekernelbench.baselines.packs import PACKS_VARIABLE, pack_places
     from edgekernelbench.baselines.registry import BASELINES
 
@@ -88,6 +89,8 @@ def machinery(threads: int, device: Device | None = None) -> Machinery:
         compile_side += (side, f"{here}:toolkit_side") if on_cuda else (side,)
         servers["device"] = ServerSpec("device", (side,), env, drivers=True)
         servers["torch"] = ServerSpec("torch", (f"{here}:torch_side",), env, drivers=True)
+    if backend == "c":
+        compile_side += (f"{here}:c_side",)
     servers["compile"] = ServerSpec(
         "compile",
         compile_side,
@@ -98,7 +101,7 @@ def machinery(threads: int, device: Device | None = None) -> Machinery:
     runners = "edgekernelbench.evaluator.runners"
     return Machinery(
         servers=servers,
-        compiler="edgekernelbench.compilers.tvm:TvmCompiler",
+        compiler=_COMPILERS.get(backend, "edgekernelbench.compilers.tvm:TvmCompiler"),
         runners={
             "tvm-library": RunnerPlug("run", f"{runners}:tvm_library"),
             "tvm-plan": RunnerPlug("run", f"{runners}:tvm_plan"),
@@ -109,6 +112,10 @@ def machinery(threads: int, device: Device | None = None) -> Machinery:
         },
         baselines=BASELINES,
     )
+
+
+_COMPILERS: Mapping[str, str] = {"c": "edgekernelbench.compilers.c:CCompiler"}
+"""Of backends that have another one than TVM."""
 
 
 def device_environment(threads: int) -> dict[str, str]:

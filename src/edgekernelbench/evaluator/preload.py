@@ -73,6 +73,15 @@ def cuda_side() -> None:
     import edgekernelbench.evaluator.runners  # noqa: F401
 
 
+def c_side() -> None:
+    """The C compiler, asked and tried, so that no fork has to do it again."""
+    from edgekernelbench.compilers.c.functions import library
+    from edgekernelbench.targets.cc import c_target
+
+    library()
+    c_target()
+
+
 def toolkit_side() -> None:
     """What nvcc says of itself, so that no fork has to ask again."""
     from edgekernelbench.targets.toolkit import find_toolkit

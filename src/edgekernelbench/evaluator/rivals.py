@@ -103,7 +103,7 @@ class Rivals:
             rival.fails("failed", str(error), lasting=True)
             return
         module = self._evaluator.machinery.baselines[rival.name]
-        reason = load_baseline(module).available(self._materials, self._evaluator.target)
+        reason = load_baseline(module).available(self._materials, self._evaluator.target.reference)
         if reason is not None:
             rival.fails("unavailable", reason, lasting=True)
             return

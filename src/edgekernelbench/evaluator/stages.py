@@ -33,7 +33,10 @@ from edgekernelbench.ir.dtypes import DType
 if TYPE_CHECKING:
     from edgekernelbench.evaluator.session import TaskSession
 
-_COMPILER = "edgekernelbench.compilers.tvm.stages:StageTimer"
+_COMPILERS = {
+    "llvm": "edgekernelbench.compilers.tvm.stages:StageTimer",
+    "c": "edgekernelbench.compilers.c.stages:CStageTimer",
+}
 _MOST_PARTS = 10_000
 _LEAST_ROUNDS, _MOST_ROUNDS = 7, 64
 _WARM_US = 500.0
@@ -96,7 +99,7 @@ def profile(session: TaskSession, text: str) -> StageProfile | NoProfile:
     Args:
         text: whatever it does, this returns.
     """
-    if session.evaluator.target.backend != "llvm":
+    if not session.evaluator.target.on_cpu:
         return NoProfile(message="stages are timed on the host's processor only")
     try:
         with _builds(session, text) as builds:
@@ -133,7 +136,9 @@ def _builds(session: TaskSession, text: str) -> Iterator[_Pair]:
             )
             raise _None(f"it is not built: {plain.misfit or said}")
         # The interface was held against the text just now; here is an output more.
-        timed = evaluator.builder.kernel(text, None, folders[1], _COMPILER)
+        timed = evaluator.builder.kernel(
+            text, None, folders[1], _COMPILERS[evaluator.target.backend]
+        )
         if timed.manifest is None:
             raise _None("the instrumented build fails")
         parts = _parts(folders[1])

@@ -44,7 +44,7 @@ def _registered(name: str) -> Target | None:
 def _processors(records: Sequence[Record], target: Target) -> set[str]:
     """Names under which peaks of the device may be stored: the host's processor on CPUs, the
     device's own description elsewhere."""
-    if target.backend != "llvm":
+    if not target.on_cpu:
         return {target.description}
     told = [None if r.evaluation is None else r.evaluation.environment for r in records]
     return {environment.cpu for environment in told if environment is not None}

@@ -129,7 +129,7 @@ def _suspicions(record: Record) -> Iterator[str]:
 def _least_us(record: Record) -> tuple[float, str] | None:
     """The least possible time and which roof gives it; None where it is not known here."""
     where = None if record.evaluation is None else record.evaluation.environment
-    if where is None or record.task.backend not in (None, "llvm") or where.cpu != _this_cpu():
+    if where is None or record.task.backend not in (None, "llvm", "c") or where.cpu != _this_cpu():
         return None
     try:
         peaks = load_peaks(find_target(record.task.target))

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from edgekernelbench.targets.device import CudaDevice, Device, OpenClDevice
 
-Backend = Literal["llvm", "cuda", "opencl"]
+Backend = Literal["llvm", "c", "cuda", "opencl"]
 
 
 class Gpu(BaseModel):
@@ -50,7 +50,8 @@ class RatedPeak(BaseModel):
     Attributes:
         of: ``bandwidth`` (bytes read and written), or the dtype of multiply-adds that count 2.
         rate: a second.
-        source: ``vendor``: derived from its documents; ``measured``: by kernels in the IR.
+        source: ``vendor``: derived from its documents; ``measured``: by kernels in the IR; ``own``:
+            whoever wrote the profile vouches for it.
         spread: half width of the 95 % interval of the measured median, relative.
         working_set: bytes that the measuring kernel touches, of a bandwidth.
     """
@@ -59,7 +60,7 @@ class RatedPeak(BaseModel):
 
     of: str
     rate: float
-    source: Literal["vendor", "measured"]
+    source: Literal["vendor", "measured", "own"]
     spread: float | None = None
     working_set: int | None = None
 
@@ -70,7 +71,7 @@ class Target(BaseModel):
     Attributes:
         name: what ``--target`` takes.
         backend: code generator; it decides which layers of a kernel apply.
-        mcpu: LLVM's name of the CPU, for ``llvm``.
+        mcpu: LLVM's name of the CPU.
         mattr: LLVM CPU features to switch on or off (``+neon``).
         features: what the CPU has beyond its base, as LLVM calls it (``avx512vnni``): instructions
             that need one of these are used only where it is told.
@@ -116,7 +117,7 @@ class Target(BaseModel):
 
     @model_validator(mode="after")
     def _gpu_where_needed(self) -> Target:
-        if (self.gpu is None) != (self.backend == "llvm"):
+        if (self.gpu is None) != self.on_cpu:
             raise ValueError(f"target {self.name!r}: `gpu` goes with the backends cuda and opencl")
         if (self.opencl and self.backend != "opencl") or (self.cuda and self.backend != "cuda"):
             raise ValueError(f"target {self.name!r}: its device has another backend")
@@ -130,4 +131,16 @@ class Target(BaseModel):
     @property
     def section_names(self) -> tuple[str, str]:
         """Layer names that apply, the more specific first: ``("llvm", "cpu")``."""
-        return (self.backend, "cpu" if self.backend == "llvm" else "gpu")
+        return (self.backend, "cpu" if self.on_cpu else "gpu")
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether kernels run on a processor, with its loops, threads and vectors."""
+        return self.backend in ("llvm", "c")
+
+    @property
+    def reference(self) -> Target:
+        """The same device by way of the reference compiler: what baselines are built for."""
+        if self.backend != "c":
+            return self
+        return self.model_copy(update={"name": "llvm", "backend": "llvm"})

@@ -1,5 +1,5 @@
-"""Targets by name: ``llvm`` is this host's CPU, ``opencl`` and ``cuda`` are devices of it, the rest
-are device profiles."""
+"""Targets by name: ``llvm`` is this host's CPU, ``c`` the same by way of its C compiler, ``opencl``
+and ``cuda`` are devices of it, the rest are device profiles."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.profiles.places import Found
 
 HERE = (
-    "llvm (this host), opencl (PoCL, or the first device), opencl:WORDS, cuda (the first device), "
-    "cuda:WORDS, cuda-sm_87 and the like (code only)"
+    "llvm (this host), c (this host, by its C compiler), c:PROFILE (C for a device), opencl (PoCL, "
+    "or the first device), opencl:WORDS, cuda (the first device), cuda:WORDS, cuda-sm_87 and the "
+    "like (code only)"
 )
 
 
 def find_target(name: str) -> Target:
-    """The target of that name: ``llvm``, ``opencl``, ``cuda``, the name of a profile, or the path
-    of one's file.
+    """The target of that name: ``llvm``, ``c``, ``opencl``, ``cuda``, the name of a profile, or the
+    path of one's file.
 
     Raises:
         UsageError: if there is none; says which exist, or what is missing.
@@ -27,6 +28,14 @@ def find_target(name: str) -> Target:
         from edgekernelbench.targets.host import host_target
 
         return host_target()
+    if name == "c":
+        from edgekernelbench.targets.cc import c_target
+
+        return c_target()
+    if name.startswith("c:"):
+        from edgekernelbench.targets.cc import by_c
+
+        return by_c(find_target(name.removeprefix("c:")))
     if name == "opencl" or name.startswith("opencl:"):
         from edgekernelbench.targets.opencl import find_opencl
 
@@ -56,7 +65,7 @@ def _unknown(name: str) -> UsageError:
     from edgekernelbench.targets.profiles.places import profile_names
 
     profiles = profile_names()
-    near = difflib.get_close_matches(name, ("llvm", "opencl", "cuda", *profiles), 1)
+    near = difflib.get_close_matches(name, ("llvm", "c", "opencl", "cuda", *profiles), 1)
     hint = f"did you mean {near[0]}? " if near else ""
     listed = f"targets that exist: {HERE}; profiles: {', '.join(profiles)}, or a path to one"
     return UsageError(f"target {name!r} is unknown", hint + listed)
@@ -73,6 +82,12 @@ class Listing:
     problems: tuple[str, ...] = ()
 
 
+def _c_target() -> list[Target]:
+    from edgekernelbench.targets.cc import c_target
+
+    return [c_target()]
+
+
 def list_targets() -> Listing:
     """This host, then every device of OpenCL and CUDA, under names that `find_target` takes; and
     the profiles that there are."""
@@ -82,7 +97,7 @@ def list_targets() -> Listing:
     from edgekernelbench.targets.profiles.places import list_profiles
 
     targets, missing = [host_target()], []
-    for kind, listed in (("opencl", list_opencl), ("cuda", list_cuda)):
+    for kind, listed in (("c", _c_target), ("opencl", list_opencl), ("cuda", list_cuda)):
         try:
             targets += listed()
         except UsageError as error:

@@ -108,9 +108,10 @@ def first_prompt(task: Task, budget: Budget | None = None) -> tuple[Message, ...
     return (Message("system", system), Message("user", text))
 
 
+_ON_CPU = "under default rules, its tuned schedules, and ONNX Runtime, all with the same threads"
 BASELINES = {
-    "llvm": "the compiler under default rules, its tuned schedules, and ONNX Runtime, all with the "
-    "same threads",
+    "llvm": f"the compiler {_ON_CPU}",
+    "c": f"the reference compiler {_ON_CPU}",
     "cuda": "the compiler under its GPU rules, and PyTorch with its vendor's libraries",
     "opencl": "the compiler under its GPU rules and its tuned schedules",
 }

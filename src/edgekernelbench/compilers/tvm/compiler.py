@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from edgekernelbench.compilers.base import Argument, Artifact, BuildResult, Manifest, Role
-from edgekernelbench.compilers.tvm.rules import INTERNAL, UNSUPPORTED_TARGET
+from edgekernelbench.compilers.base import Artifact, BuildResult
+from edgekernelbench.compilers.manifest import MANIFEST, make_manifest
+from edgekernelbench.compilers.rules import INTERNAL, UNSUPPORTED_TARGET
 from edgekernelbench.errors import UsageError
-from edgekernelbench.ir.core import Program, Tensor
+from edgekernelbench.ir.core import Program
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering import nest
@@ -23,7 +24,6 @@ from edgekernelbench.lowering.options import Options
 from edgekernelbench.targets.model import Target
 
 LIBRARY = "kernel.so"
-MANIFEST = "manifest.json"
 
 _NAMES = ("main", "prepack")
 """Of the main function in the code, and of the one that packs constants."""
@@ -75,7 +75,7 @@ def compile_module(
         OSError: if there is no linker, or the folder cannot be written.
         DeviceMissing, UsageError: if the device, or the compiler for it, is not there.
     """
-    from edgekernelbench.compilers.tvm.cost import check_size
+    from edgekernelbench.compilers.cost import check_size
 
     started = time.perf_counter() if started is None else started
     target = module.options.applied(target)
@@ -128,7 +128,7 @@ def _compile_for_device(
 def object_bytes(module: nest.Module, target: Target) -> int | Diagnostic | None:
     """Machine code of a loop program for a CPU that need not be this one's, in bytes: nothing is
     linked. None where the file's form does not tell; a diagnostic where the compiler fails."""
-    from edgekernelbench.compilers.tvm.elf import code_bytes
+    from edgekernelbench.compilers.elf import code_bytes
 
     with tempfile.TemporaryDirectory(prefix="edgekernelbench-object-") as folder:
         file = Path(folder) / "kernel.o"
@@ -158,7 +158,7 @@ def write_object(module: nest.Module, target: Target, file: Path, symbol: str) -
 def _write_object(
     module: nest.Module, target: Target, file: Path, names: tuple[str, str] = _NAMES
 ) -> Diagnostic | None:
-    from edgekernelbench.compilers.tvm.cost import check_size
+    from edgekernelbench.compilers.cost import check_size
 
     target = module.options.applied(target)
     if too_large := check_size(module, target.vector_bits):
@@ -238,42 +238,3 @@ def internal_error(error: Exception) -> Diagnostic:
     message = f"{type(error).__name__}: {last}"[:500]
     help = ("nothing is wrong with the kernel; a different schedule may avoid the failure",)
     return Diagnostic(INTERNAL, message, None, help, (details,))
-
-
-def make_manifest(
-    module: nest.Module, program: Program, target: Target, library: Path, seconds: float
-) -> Manifest:
-    """How to call ``library``, and its bill."""
-    from edgekernelbench.compilers.tvm.bill import static_facts
-    from edgekernelbench.compilers.tvm.elf import code_bytes
-
-    tables = {table.tensor.name: table for table in program.tables}
-    packed = {tensor.name for tensor in module.packed}
-    prepack = () if module.prepack is None else module.prepack.params
-    arguments = {t.name: _argument(t, packed) for t in (*module.main.params, *prepack)}
-    used = [name for name in arguments if name in tables]
-    return Manifest(
-        kernel=program.name,
-        target=target.name,
-        library=library.name,
-        arguments=tuple(arguments.values()),
-        main_args=tuple(t.name for t in module.main.params),
-        prepack_args=tuple(t.name for t in prepack),
-        tables={name: tables[name].values for name in used},
-        facts=static_facts(module, program, code_bytes(library), seconds),
-    )
-
-
-def _argument(tensor: Tensor, packed: set[str]) -> Argument:
-    role: Role
-    if tensor.name in packed:
-        role = "packed"
-    elif tensor.kind == "input":
-        role = "const" if tensor.const else "input"
-    elif tensor.kind == "output":
-        role = "output"
-    elif tensor.kind == "table":
-        role = "table"
-    else:
-        raise ValueError(f"stage '{tensor.name}' is a parameter but is not packed")
-    return Argument(name=tensor.name, dtype=tensor.dtype, shape=tensor.shape, role=role)

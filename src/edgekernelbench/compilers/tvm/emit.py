@@ -7,8 +7,8 @@ import time
 
 from tvm import ir, tirx
 
+from edgekernelbench.compilers.contraction import FenceSet, accumulation, find_fences
 from edgekernelbench.compilers.tvm import dots, scalars
-from edgekernelbench.compilers.tvm.contraction import FenceSet, accumulation, find_fences
 from edgekernelbench.compilers.tvm.dialect import LLVM, Dialect
 from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place, Scope
 from edgekernelbench.compilers.tvm.scalars import TExpr

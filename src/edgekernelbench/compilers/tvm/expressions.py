@@ -16,8 +16,8 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
+from edgekernelbench.compilers.contraction import becomes_integer
 from edgekernelbench.compilers.tvm import scalars
-from edgekernelbench.compilers.tvm.contraction import becomes_integer
 from edgekernelbench.compilers.tvm.dialect import LLVM, Dialect
 from edgekernelbench.compilers.tvm.negations import without_negations
 from edgekernelbench.compilers.tvm.scalars import TExpr, tvm_dtype

@@ -12,8 +12,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.compilers.base import BuildResult
+from edgekernelbench.compilers.rules import UNSUPPORTED_TARGET
 from edgekernelbench.compilers.tvm.compiler import compile_module
-from edgekernelbench.compilers.tvm.rules import UNSUPPORTED_TARGET
 from edgekernelbench.ir.core import Program, Tensor
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.ir.dtypes import DType
@@ -68,6 +68,11 @@ class StageTimer:
         module, parts = instrumented(lowered.module)
         listed = PartList(parts=tuple(TimedPart(label=p.label, stages=p.stages) for p in parts))
         (folder / PARTS).write_text(listed.model_dump_json())
+        return self._build(module, program, target, folder)
+
+    def _build(
+        self, module: nest.Module, program: Program, target: Target, folder: Path
+    ) -> BuildResult:
         return compile_module(module, program, target, folder)
 
 

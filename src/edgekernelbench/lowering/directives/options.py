@@ -23,7 +23,9 @@ def resolve_options(
         assert schedule is not None
         if schedule.target != target.backend:
             message = f"an option in the section for `{schedule.target}`, a class of backends"
-            help = [f"move the schedule into `schedule for {target.backend} {{ ... }}`"]
+            own = f"move the schedule into `schedule for {target.backend} {{ ... }}`"
+            known_section = target.backend in surface.TARGET_NAMES
+            help = [own if known_section else f"leave it out: `{target.backend}` has no options"]
             report.error(rules.OPTION_SECTION, message, line.span, help)
         elif line.name not in known:
             close = did_you_mean(line.name, known)

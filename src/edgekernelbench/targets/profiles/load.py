@@ -223,6 +223,14 @@ def _source_problems(profile: Profile, document: Document) -> Iterator[Diagnosti
             yield Diagnostic(SOURCES, "a vendor's document without title or address", span, (help,))
         if source.kind == "vendor" and "*" in source.of:
             yield Diagnostic(SOURCES, "a document for everything", span, ("name the keys",))
+    documented = any(s.kind == "vendor" and "peaks" in s.of for s in profile.sources)
+    if any(peak.source == "vendor" for peak in profile.peaks or ()) and not documented:
+        help = (
+            "add `- {of: [peaks], kind: vendor, title: ..., url: ..., says: ...}` to `sources`, or "
+            "say `source: own` of the peak where you vouch for it"
+        )
+        span = _at(document, "peaks")
+        yield Diagnostic(SOURCES, "a peak of the vendor without a document", span, (help,))
     for key in () if "*" in cited else sorted(said - cited):
         help = (
             f"add `- {{of: [{key}], kind: vendor, title: ..., url: ..., says: ...}}` to `sources`, "

@@ -93,7 +93,7 @@ def _said(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _architecture(target: Target) -> dict[str, Any]:
-    if target.backend == "llvm":
+    if target.on_cpu:
         features = {"mattr": list(target.mattr), "features": list(target.features)}
         return _said({"mcpu": target.mcpu, **features})
     if target.opencl is not None:
@@ -157,7 +157,7 @@ def _words(target: Target) -> str:
 
 
 def _sources(target: Target, peaks: Peaks) -> list[dict[str, Any]]:
-    kind = "system" if target.backend == "llvm" else "driver"
+    kind = "system" if target.on_cpu else "driver"
     who = "the operating system" if kind == "system" else f"its driver ({target.description})"
     when = f"{peaks.date}: {peaks.method}"
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tvm import ir, tirx
 
-from edgekernelbench.compilers.tvm.contraction import FenceSet, find_fences
+from edgekernelbench.compilers.contraction import FenceSet, find_fences
 from edgekernelbench.compilers.tvm.emit import FunctionEmitter
 from edgekernelbench.compilers.tvm.expressions import ExpressionEmitter, Place
 from edgekernelbench.compilers.tvm.gpu import tensor_cores

@@ -6,7 +6,7 @@ of vector statements would block a compile child for minutes. So the size is cou
 
 from __future__ import annotations
 
-from edgekernelbench.compilers.tvm.rules import UNROLLED_CODE, WIDE_VECTOR
+from edgekernelbench.compilers.rules import UNROLLED_CODE, WIDE_VECTOR
 from edgekernelbench.ir import core
 from edgekernelbench.ir.diagnostics import Diagnostic
 from edgekernelbench.lowering import nest
