@@ -17,7 +17,7 @@ from edgekernelbench.targets.registry import find_target
 from tests.fuzz.corpus import ROOT
 from tests.fuzz.jobs import found_files
 
-COUNTS = {"parser": 4000, "programs": 100, "layers": 80}
+COUNTS = {"parser": 4000, "programs": 100, "layers": 80, "gpu": 40}
 
 
 def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
