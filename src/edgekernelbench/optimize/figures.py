@@ -8,6 +8,11 @@ from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
 
+PASSING = frozenset(
+    (EvaluationStatus.INFRA_ERROR, EvaluationStatus.RUN_TIMEOUT, EvaluationStatus.CRASHED)
+)
+"""Statuses that a machine in trouble can give a right program."""
+
 
 class Figures(BaseModel):
     """A kernel's time and what it is beside the baselines; there for right kernels only, those

@@ -203,8 +203,6 @@ def _bundle(result: _Result, watch: Watch) -> str:
         shutil.rmtree(folder)
     if not request.bundle:
         return ""
-    if result.target.backend != "llvm":
-        return f"no bundle: there are none for {result.target.backend} yet"
     watch.say("making the bundle")
     assert text is not None
     wanted = DeployRequest(

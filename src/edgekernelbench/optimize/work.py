@@ -9,7 +9,7 @@ from edgekernelbench.evaluator import Evaluator
 from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.evaluator.task import as_task
-from edgekernelbench.optimize.figures import Figures, figures_of, gain
+from edgekernelbench.optimize.figures import PASSING, Figures, figures_of, gain
 from edgekernelbench.optimize.journal import Divided, Found, Journal, Measured, Optimised
 from edgekernelbench.optimize.request import Hands, Request, Watch
 from edgekernelbench.optimize.shares import divide, shares_of
@@ -118,15 +118,9 @@ def _measured(workload: Workload, evaluator: Evaluator) -> Figures:
     it was measured at is good enough to divide a budget by."""
     with evaluator.session(as_task(workload)) as session:
         evaluation = session.evaluate(workload.canonical())
-        if evaluation.status in _PASSING:
+        if evaluation.status in PASSING:
             evaluation = session.evaluate(workload.canonical())
     return figures_of(evaluation)
-
-
-_PASSING = frozenset(
-    (EvaluationStatus.INFRA_ERROR, EvaluationStatus.RUN_TIMEOUT, EvaluationStatus.CRASHED)
-)
-"""Statuses that a machine in trouble can give a right program."""
 
 
 def _nodes(tasks: Tasks, workload: Workload) -> str:
