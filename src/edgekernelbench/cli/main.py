@@ -23,6 +23,7 @@ from edgekernelbench.cli import (
     explain,
     export,
     leaderboard,
+    optimize,
     portability,
     report,
     run,
@@ -54,6 +55,7 @@ app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("export")(export.export)
 app.command("leaderboard")(leaderboard.leaderboard)
+app.command("optimize")(optimize.optimize)
 app.command("portability")(portability.portability)
 app.command("report")(report.report)
 app.command("run")(run.run)

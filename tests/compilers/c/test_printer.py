@@ -325,3 +325,24 @@ def test_a_source_takes_the_functions_that_it_needs_and_no_others() -> None:
         used = set(_words(text)) & set(library())
         assert used - {name} <= defined, f"{name} stands in front of what it calls"
         defined.add(name)
+
+
+def test_a_loop_that_is_written_out_around_a_parallel_one(tmp_path: Path) -> None:
+    y = Tensor("y", F32, (2, 8), "output")
+    x = Tensor("x", F32, (2, 8), "input")
+    body = loop("unroll", 2, lambda i: loop("parallel", 8, lambda j: nest.Store(
+        y, (i, j), Load(x, (i, j)))))  # fmt: skip
+    assert "y[j + 8] = x[j + 8]" in printed(body, x, y).replace("i_2", "j").replace("[i", "[j")
+    got = run(tmp_path, module(body, x, y), {"x": VALUES.reshape(2, 8)})
+    np.testing.assert_array_equal(got["y"].ravel(), VALUES)
+
+
+def test_a_vectorised_loop_may_begin_anywhere(tmp_path: Path) -> None:
+    i = var("i")
+    body = nest.Seq((
+        loop("vectorize", 16, lambda j: nest.Store(Y, (j,), k(0.0, F32))),
+        nest.For(i, k(4), k(8), "vectorize", nest.Store(Y, (VarRef(i),), Load(X, (VarRef(i),)))),
+    ))  # fmt: skip
+    assert "  SIMD\n  for (int32_t i = 4; i < 4 + 8; ++i) {" in printed(body, X, Y)
+    want = np.where((np.arange(16) >= 4) & (np.arange(16) < 12), VALUES, 0)
+    np.testing.assert_array_equal(run(tmp_path, module(body, X, Y), {"x": VALUES})["y"], want)

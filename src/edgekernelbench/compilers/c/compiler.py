@@ -140,7 +140,7 @@ def _run(
 _PLACE = re.compile(
     rf"^{re.escape(SOURCE)}:(\d+)(?::(\d+))?: (?:fatal )?error: (.*)$", re.MULTILINE
 )
-_STAGES = re.compile(r"^\s*/\* (.+) \*/$")
+_STAGES = re.compile(r"^\s+/\* (.+) \*/$")
 
 
 def rejection(code: int, said: str, text: str, toolchain: Toolchain) -> Diagnostic:

@@ -16,7 +16,7 @@ from edgekernelbench.compilers.c.facts import (
     written,
 )
 from edgekernelbench.compilers.c.functions import c_type
-from edgekernelbench.compilers.c.halves import halves_of
+from edgekernelbench.compilers.c.halves import Halves, halves_of
 from edgekernelbench.compilers.c.names import Names
 from edgekernelbench.compilers.contraction import FenceSet, accumulation
 from edgekernelbench.ir import core
@@ -40,10 +40,11 @@ def storage(tensor: Tensor) -> str:
 
 @dataclass(slots=True)
 class _Captured:
-    """What the body of a parallel loop takes from around it: names with their types."""
+    """What the body of a parallel loop takes from around it: names with their types. What the body
+    defines itself leaves ``variables`` and ``arrays``, which are from around it."""
 
-    variables: frozenset[int]
-    arrays: frozenset[str]
+    variables: set[int]
+    arrays: set[str]
     found: dict[str, str] = field(default_factory=dict)
 
 
@@ -68,13 +69,15 @@ class FunctionPrinter:
     _halves: dict[core.Load, str] = field(default_factory=dict)
     _stored: dict[int, str] = field(default_factory=dict)
     _lane: str = ""
+    _part: str = ""
     _captured: _Captured | None = None
 
     def text(self) -> str:
         """The function, its parallel bodies in front of it."""
         self._indices = index_variables(self.function)
         self._tiles = tiles(self.function)
-        params = [self._parameter(tensor) for tensor in self.function.params]
+        changed = written(self.function)
+        params = [self._parameter(tensor, changed) for tensor in self.function.params]
         self._statement(self.function.body)
         names = ", ".join(f"{pointer}restrict {name}" for name, pointer in params)
         head = f"static int {self.symbol}({names or 'void'}) {{"
@@ -86,13 +89,15 @@ class FunctionPrinter:
         """The types of the parameters."""
         return [self._pointers[tensor.name] for tensor in self.function.params]
 
-    def _parameter(self, tensor: Tensor) -> tuple[str, str]:
-        name = self._array(tensor, constant=tensor.name not in written(self.function))
+    def _parameter(self, tensor: Tensor, changed: set[str]) -> tuple[str, str]:
+        name = self._array(tensor, constant=tensor.name not in changed)
         return name, self._pointers[tensor.name]
 
     def _array(self, tensor: Tensor, constant: bool = False) -> str:
         name = self._names.new(tensor.name)
         self._arrays[tensor.name] = name
+        if self._captured is not None:
+            self._captured.arrays.discard(tensor.name)
         self._pointers[tensor.name] = f"{'const ' if constant else ''}{storage(tensor)} *"
         return name
 
@@ -117,9 +122,15 @@ class FunctionPrinter:
     # -------------------------------------------------------------- names
     def _name(self, var: core.Var) -> Text:
         text = self._variables[var.uid]
-        if self._captured is not None and var.uid in self._captured.variables and text.leaf:
-            self._captured.found[text.text] = f"const {c_type(var.dtype)} "
+        captured = self._captured
+        if captured and var.uid in captured.variables and not text.text.isdigit():
+            captured.found[text.text] = f"const {c_type(var.dtype)} "
         return text
+
+    def _define(self, var: core.Var, text: Text) -> None:
+        self._variables[var.uid] = text
+        if self._captured is not None:
+            self._captured.variables.discard(var.uid)
 
     def array(self, tensor: Tensor) -> str:
         """The name of a buffer at this place."""
@@ -168,7 +179,8 @@ class FunctionPrinter:
 
     def _sequence(self, sequence: nest.Seq, lanes: bool) -> None:
         if isinstance(sequence, nest.Part):
-            self._line(f"/* {', '.join(sequence.stages) or sequence.label} */")
+            self._part = f"/* {', '.join(sequence.stages) or sequence.label} */"
+            self._line(self._part)
         for statement in sequence.body:
             self._statement(statement, lanes)
         for statement in reversed(sequence.body):
@@ -188,7 +200,7 @@ class FunctionPrinter:
             return
         memory = f"__TVMBackendAllocWorkspace(1, 0, {max(1, tensor.bytes)}u, 2, 32)"
         self._line(f"{kind} *restrict {name} = {memory};")
-        self._line(f'if (!{name}) return failure("there is no memory for the workspace");')
+        self._line(f"if (!{name}) return -1;")
         self._line(f"{name} = __builtin_assume_aligned({name}, 64);")
 
     def _element(self, tensor: Tensor, indices: tuple[Expr, ...], lanes: bool) -> str:
@@ -210,9 +222,8 @@ class FunctionPrinter:
 
     def _let(self, var: core.Var, value: Expr, lanes: bool, fenced: bool) -> None:
         text = self.printer(lanes, fenced).print(value, index=var.uid in self._indices).text
-        self._variables[var.uid] = Text(
-            self._declare(c_type(value.dtype), var.name, text), leaf=True
-        )
+        name = self._declare(c_type(value.dtype), var.name, text)
+        self._define(var, Text(name, leaf=True))
         if not value.dtype.is_float:
             self._ranges[var] = range_of(value, self._ranges)
 
@@ -237,8 +248,8 @@ class FunctionPrinter:
             self._parallel(loop, low, extent)
         elif loop.kind == "unroll" and not unrolls_alone(loop.body):
             self._unrolled(loop, low, int(extent.text))
-        elif loop.kind == "vectorize" and low.text == "0":
-            self._lanes(loop, extent)
+        elif loop.kind == "vectorize" and (halves := halves_of(loop)):
+            self._lanes(loop, extent, halves)
         else:
             self._plain(loop, low, extent)
 
@@ -248,20 +259,16 @@ class FunctionPrinter:
         if not low.leaf:
             low = self.printer().keep(low, loop.lo.dtype)
         end = extent.text if low.text == "0" else f"{low.text} + {extent.within(1)}"
-        if loop.kind == "unroll":
+        if loop.kind == "vectorize":
+            self._line("SIMD")
+        elif loop.kind == "unroll":
             self._line(f"UNROLL({min(int(extent.text), 65534)})")
         with self._named(loop, low.text, end):
-            self._statement(loop.body)
+            self._statement(loop.body, loop.kind == "vectorize")
 
-    def _lanes(self, loop: nest.For, extent: Text) -> None:
+    def _lanes(self, loop: nest.For, extent: Text, halves: Halves) -> None:
         """A vectorised loop, and around it what is converted as whole vectors."""
-        halves = halves_of(loop)
-        if not halves.loads and not halves.stores:
-            self._line("SIMD")
-            with self._named(loop, self.index(loop.lo).text, extent.text):
-                self._statement(loop.body, True)
-            return
-        self._variables[loop.var.uid] = Text("0", leaf=True)
+        self._define(loop.var, Text("0", leaf=True))
         with self._block(""):
             for load in halves.loads:
                 self._halves[load] = self._floats(load.tensor, extent)
@@ -290,7 +297,7 @@ class FunctionPrinter:
         """The head of a loop, and a block for its body."""
         with self._names.block():
             name = self._names.new(loop.var.name)
-            self._variables[loop.var.uid] = Text(name, leaf=True)
+            self._define(loop.var, Text(name, leaf=True))
             kind, counted = c_type(loop.var.dtype), f"{name} += {step}" if step else f"++{name}"
             with self._block(f"for ({kind} {name} = {low}; {name} < {end}; {counted})"):
                 yield
@@ -305,13 +312,13 @@ class FunctionPrinter:
             else:
                 value = Text(self._declare(c_type(loop.var.dtype), loop.var.name,
                                            f"{low.text} + {step}"), leaf=True)  # fmt: skip
-            self._variables[loop.var.uid] = value
+            self._define(loop.var, value)
             with self._block(""):
                 self._statement(loop.body)
 
     def _parallel(self, loop: nest.For, low: Text, extent: Text) -> None:
         """A function for the body, and a call of it by every thread of the pool."""
-        captured = _Captured(frozenset(self._variables), frozenset(self._arrays))
+        captured = _Captured(set(self._variables), set(self._arrays))
         if not low.text.isdigit():
             low = self.printer().keep(low, loop.lo.dtype)
             captured.found[low.text] = f"const {c_type(loop.lo.dtype)} "
@@ -352,6 +359,7 @@ class FunctionPrinter:
             *fields,
             "};",
             f"static int {number}(int task, group *all, void *data) {{",
+            *([f"  {self._part}"] if self._part else []),
             f"  const struct {number} *at = data;",
             "  const int32_t tasks = all->tasks;",
             "  int failed = 0;",

@@ -74,7 +74,8 @@ def entry(symbol: str, function: str, pointers: Sequence[str]) -> str:
         f"  for (int32_t k = 0; k < {count}; ++k)",
         "    if (!(data[k] = data_of(&arguments[k])))",
         '      return failure("an argument is no tensor, or has no data");',
-        f"  return {function}({', '.join(f'data[{k}]' for k in range(count))});",
+        f"  if (!{function}({', '.join(f'data[{k}]' for k in range(count))})) return 0;",
+        '  return failure("there is no memory for the workspace");',
         "}",
     ]
     return "\n".join(lines) + "\n"

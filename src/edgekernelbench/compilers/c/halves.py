@@ -22,6 +22,9 @@ class Halves:
     loads: tuple[Load, ...]
     stores: tuple[nest.Store, ...]
 
+    def __bool__(self) -> bool:
+        return bool(self.loads or self.stores)
+
 
 def halves_of(loop: nest.For) -> Halves:
     """The reads and stores of neighbouring halves of a vectorised loop from 0.

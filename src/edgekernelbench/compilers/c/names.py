@@ -38,8 +38,7 @@ class Names:
     def new(self, wish: str) -> str:
         """A name like ``wish`` that is free here; it stays in use until the block ends."""
         plain = re.sub(r"\W", "_", wish)
-        plain = f"{plain}_" if reserved(plain) or not plain[0].isalpha() else plain
-        plain = plain if plain[0].isalpha() else f"v{plain}"
+        plain = plain if plain[0].isalpha() and not reserved(plain) else f"v_{plain}"
         name, number = plain, 2
         while name in self._active or reserved(name):
             name, number = f"{plain}_{number}", number + 1
