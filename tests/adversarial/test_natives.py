@@ -4,17 +4,20 @@ harms neither the next evaluation nor the baseline beside it."""
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from edgekernelbench.evaluator import landlock
+from edgekernelbench.evaluator.contestant import Contestant
 from edgekernelbench.evaluator.evaluator import Evaluator
 from edgekernelbench.evaluator.folders import scratch_folder
 from edgekernelbench.evaluator.machinery import RunnerPlug
 from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.runchild import Sample
 from edgekernelbench.evaluator.session import TaskSession
 from tests.adversarial import builds, tricks
 from tests.adversarial.natives import NATIVES, NEEDS_LANDLOCK
@@ -87,5 +90,38 @@ def test_right(session: TaskSession) -> None:
     assert neighbour_is_well(session.evaluate("right"))
 
 
+def test_nobody_works_in_the_turns_of_others(
+    session: TaskSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that keep the processors busy slow none but their own kernel down."""
+    others = beside = 0.0
+    spinners: list[Contestant] = []
+    honest = Contestant.run
+
+    def run(self: Contestant, samples: Sequence[Sample]) -> list[int]:
+        nonlocal others, beside
+        if self.name == "the kernel":
+            if self not in spinners:
+                spinners.append(self)
+            return honest(self, samples)
+        began, before = time.monotonic(), sum(map(processor_seconds, spinners))
+        times = honest(self, samples)
+        others += time.monotonic() - began
+        beside += sum(map(processor_seconds, spinners)) - before
+        return times
+
+    monkeypatch.setattr(Contestant, "run", run)
+    result = session.evaluate("spinner")
+    assert neighbour_is_well(result), result.message
+    assert beside < 0.02 * others
+
+
+def processor_seconds(contestant: Contestant) -> float:
+    """What all threads of a process that lives have had of the processors."""
+    pid, by_scheduler = contestant.pid, 2
+    assert pid is not None
+    return time.clock_gettime((~pid << 3) | by_scheduler)  # clock_getcpuclockid(3), on Linux
+
+
 def test_every_trick_is_used() -> None:
-    assert NATIVES.keys() == {*tricks.ALL, *builds.ALL}
+    assert {*NATIVES, *tricks.IN_VAIN} == {*tricks.ALL, *builds.ALL}

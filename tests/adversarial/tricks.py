@@ -353,6 +353,25 @@ RESULTS: dict[str, Trick] = {
 }  # fmt: skip
 
 
+def spinner(around: Around) -> Call:
+    """Keeps the processors busy while others are measured, and when it is its own turn, too."""
+
+    def spin() -> None:
+        while True:
+            sum(range(10_000))
+
+    def call() -> None:
+        if threading.active_count() == 1:
+            threading.Thread(target=spin, daemon=True).start()
+        around.right()
+
+    return call
+
+
+IN_VAIN: dict[str, Trick] = {"spinner": spinner}
+"""Nothing refuses them, and nothing is gained by them."""
+
+
 # ---------------------------------------------------------------- replies
 def answering(body: bytes | None, times: int = 1, length: int | None = None) -> Trick:
     """Sends ``body`` in the harness's place at the first call, and never returns."""
@@ -434,4 +453,4 @@ REPLIES: dict[str, Trick] = {
     "forger_at_work": forging(_sixth_of_blocks),
 }
 
-ALL: dict[str, Trick] = {**SYSTEM, **RESULTS, **REPLIES}
+ALL: dict[str, Trick] = {**SYSTEM, **RESULTS, **IN_VAIN, **REPLIES}

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import tempfile
+import threading
 import time
 from typing import Any
 
@@ -20,6 +21,17 @@ def echo(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> 
         message, received = wire.receive_with_fds(connection)
         texts = [os.pread(fd, 100, 0).decode() for fd in (*fds, *received)]
         wire.send(connection, {"echo": message, "payload": payload, "texts": texts})
+
+
+def spin(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:
+    """As `echo`, and a thread beside it never rests."""
+    threading.Thread(target=_spin, daemon=True).start()
+    echo(connection, payload, fds)
+
+
+def _spin() -> None:
+    while True:
+        sum(range(1_000))
 
 
 def misbehave(connection: socket.socket, payload: dict[str, Any], fds: list[int]) -> None:

@@ -95,6 +95,8 @@ class Processes:
     def turn(self, number: int) -> None:
         self._turn = number % self.count
 
+    def pause(self) -> None: ...
+
     def run(self, samples: Sequence[Sample]) -> list[int]:
         return [self._one(sample) for sample in samples]
 

@@ -135,6 +135,73 @@ def test_memory_limit(server: ForkServer, tmp_path: Path) -> None:
     assert "MemoryError" in lost.value.log
 
 
+@pytest.fixture
+def spinning(server: ForkServer, tmp_path: Path) -> Iterator[Worker]:
+    worker = server.start("tests.evaluator.child_jobs:spin", {}, LIMITS, tmp_path)
+    assert worker.request({"a": 1}, 5)["echo"] == {"a": 1}
+    yield worker
+    worker.close()
+
+
+def busy_seconds(worker: Worker) -> float:
+    return time.clock_gettime((~worker.pid << 3) | 2)  # clock_getcpuclockid(3), on Linux
+
+
+def test_a_halted_worker_gets_no_processor_until_it_is_asked(spinning: Worker) -> None:
+    worked = busy_seconds(spinning)
+    for _ in range(3):
+        spinning.halt()
+        before = busy_seconds(spinning)
+        time.sleep(0.1)
+        assert spinning.alive and busy_seconds(spinning) - before < 0.01
+        assert spinning.request({"a": 2}, 20)["echo"] == {"a": 2}
+    assert busy_seconds(spinning) > worked
+
+
+def test_a_halted_worker_dies_like_any_other(
+    spinning: Worker, server: ForkServer, tmp_path: Path
+) -> None:
+    spinning.halt()
+    spinning.close()
+    assert gone(spinning.pid)
+    other = server.start("tests.evaluator.child_jobs:spin", {}, LIMITS, tmp_path)
+    other.halt()
+    other.signal(signal.SIGKILL)
+    with pytest.raises(ChildLost) as lost:
+        other.request({"a": 1}, 5)
+    assert lost.value.kind == "exited" and str(lost.value.exit) == "SIGKILL"
+    other.halt()
+    assert server.starts == 1
+
+
+def test_a_halted_worker_dies_with_its_server(tmp_path: Path) -> None:
+    server = ForkServer(ServerSpec("test", ("tests.evaluator.child_jobs",), {}))
+    worker = server.start("tests.evaluator.child_jobs:spin", {}, LIMITS, tmp_path)
+    worker.halt()
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGKILL)
+    assert gone(worker.pid)
+    server.close()
+
+
+def test_a_server_sleeps_through_the_halts_of_its_workers(
+    server: ForkServer, spinning: Worker
+) -> None:
+    assert server.pid is not None
+    status = Path(f"/proc/{server.pid}/status")
+    before = _switches(status)
+    for _ in range(50):
+        spinning.halt()
+        spinning.request({"a": 1}, 20)
+    assert _switches(status) - before < 10
+
+
+def _switches(status: Path) -> int:
+    """How often a process went to sleep."""
+    lines = status.read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("voluntary")))
+
+
 def test_killed_server_is_restarted_and_its_workers_die(tmp_path: Path) -> None:
     server = ForkServer(ServerSpec("test", ("tests.evaluator.child_jobs",), {}))
     worker = start(server, tmp_path, what="sleep")

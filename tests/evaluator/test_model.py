@@ -106,6 +106,14 @@ def test_what_fits() -> None:
                 "best": "raw",
             },
         ),
+        (
+            "correct",
+            {
+                "correctness": RIGHT,
+                "performance": PERFORMANCE,
+                "baselines": {"best": MEASURED.model_copy(update={"scored": False})},
+            },
+        ),
     ],
 )
 def test_what_does_not(status: str, fields: dict[str, Any]) -> None:

@@ -28,6 +28,8 @@ class Spinning:
 
     def turn(self, number: int) -> None: ...
 
+    def pause(self) -> None: ...
+
     def run(self, samples: Sequence[Sample]) -> list[int]:
         self.requests += 1
         [sample] = samples

@@ -43,6 +43,8 @@ class Simulated:
     def turn(self, number: int) -> None:
         self.turns.append(number)
 
+    def pause(self) -> None: ...
+
     def run(self, samples: Sequence[Sample]) -> list[int]:
         self.requests.append(list(samples))
         if self.fail_after is not None and len(self.requests) > self.fail_after:

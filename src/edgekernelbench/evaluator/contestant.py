@@ -212,6 +212,12 @@ class Contestant:
         self._start_rss = _memory(self._worker.pid, "VmRSS")
         self._spreader = Spreader(self._program.cores, self._worker.pid)
 
+    def pause(self) -> None:
+        """Keeps the process from all processors until it is asked again. Drivers of devices may
+        have to answer the device at any time: there it only waits."""
+        if self._worker is not None and self._program.plug.device is None:
+            self._worker.halt()
+
     def close(self) -> None:
         """Ends the process and frees what it shared. May be called again."""
         if self._worker is not None:

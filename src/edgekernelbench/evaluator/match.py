@@ -116,6 +116,7 @@ class Match:
             self._meter.first(self.candidate)
         with self._attempt.step("start"):
             self._multiply(self._replicas, self.candidate, self._evaluator.bind_seconds)
+        self._replicas.pause()
 
     def _multiply(self, replicas: Replicas, entrant: Entrant, timeout: float) -> None:
         if entrant.scored and entrant.series.is_short:
@@ -137,7 +138,7 @@ class Match:
                 entrant = self._enter(rival)
                 if entrant is not None:
                     others.append(entrant)
-        # The candidate slept meanwhile, for minutes if they had to be built.
+        # The candidate was stopped meanwhile, for minutes if they had to be built.
         self._replicas.postpone(time.monotonic() - began)
         with self._attempt.step("measure"):
             self._meter.rounds(self.candidate, others, self._dropped)

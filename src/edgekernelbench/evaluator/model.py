@@ -360,6 +360,8 @@ class Evaluation(_Stored):
             raise ValueError(f"correctness.passed contradicts status {status.value}")
         if self.baselines and not (correct or implausible):
             raise ValueError("baselines are measured only beside a correct kernel")
+        if "best" in self.baselines:
+            raise ValueError("no baseline is named best: that stands for the fastest scored one")
         if self.sustained is not None and not correct:
             raise ValueError("only a correct kernel is run on")
         if self.best is not None:

@@ -79,6 +79,11 @@ class Replicas:
     def count(self) -> int:
         return len(self._all)
 
+    def pause(self) -> None:
+        """Stops all processes; each goes on when it is asked. See `Contestant.pause`."""
+        for contestant in self._all:
+            contestant.pause()
+
     def turn(self, number: int) -> None:
         """Lets the replica of this round answer from now on."""
         self._turn = number

@@ -123,6 +123,36 @@ def become_reaper() -> None:
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+class _Action(ctypes.Structure):
+    """``struct sigaction`` of the C libraries of Linux."""
+
+    _fields_ = (
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_ulong * (128 // ctypes.sizeof(ctypes.c_ulong))),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+_SA_NOCLDSTOP = 1
+
+
+def ignore_stops() -> None:
+    """This process, which has a handler for SIGCHLD, is told of children that end and no more of
+    those that are stopped and go on: it would wake up with them, and take the processor.
+
+    Raises:
+        OSError: as the system call.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    action = _Action()
+    ok = libc.sigaction(signal.SIGCHLD, None, ctypes.byref(action)) == 0
+    action.flags |= _SA_NOCLDSTOP
+    if not ok or libc.sigaction(signal.SIGCHLD, ctypes.byref(action), None) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
 # ---------------------------------------------------------------- isolation
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 

@@ -1,6 +1,6 @@
 """Interleaved measurement: rounds in random order, one block of samples a contestant and round.
 
-While one contestant works the others sleep. What a round measures of each, it measures under the
+While one contestant works the others are stopped, so that none can slow another down. What a round measures of each, it measures under the
 same conditions, so ratios are formed within rounds. The number of rounds adapts to the noise: to
 what shows in the times, and to what a watch sees on the machine.
 
@@ -51,6 +51,7 @@ class Runs(Protocol):
     @property
     def count(self) -> int: ...
     def turn(self, number: int) -> None: ...
+    def pause(self) -> None: ...
     def run(self, samples: Sequence[Sample]) -> list[int]: ...
 
 
@@ -175,6 +176,7 @@ class Meter:
             series.rounds[0] = per_call
         self._plan(series, per_call)
         series.seconds += self._clock() - began
+        entrant.runs.pause()
 
     def _calibrate(self, entrant: Entrant) -> float:
         """Microseconds of one call once warm."""
@@ -236,6 +238,8 @@ class Meter:
         """
         active = [candidate, *others]
         _warm_alike(active)
+        for entrant in active:
+            entrant.runs.pause()
         looks = self._looks()
         if self._watch is not None:
             self._watch.begin()
@@ -282,6 +286,7 @@ class Meter:
         counted = [max(us, 1e-3) for us in counted[series.discard :]]
         self._sleep(SETTLE_SECONDS)
         series.seconds += self._clock() - began
+        entrant.runs.pause()
         series.samples += counted
         series.rounds[number] = median(counted)
 

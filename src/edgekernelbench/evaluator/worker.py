@@ -29,6 +29,9 @@ EXIT_WAIT = 5.0
 
 _LOG_TAIL = 4000
 
+_HALT_WAIT = 0.02
+_HALT_STEP = 0.0001
+
 
 class Exit(BaseModel):
     """How a worker ended: ``code`` below zero is minus a signal number."""
@@ -97,6 +100,7 @@ class Worker:
         self._connection = connection
         self._log = log
         self._open = True
+        self._halted = False
         try:
             self._pidfd = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -121,11 +125,14 @@ class Worker:
         fds: Sequence[int] = (),
         cap: int = wire.REPLY_CAP,
     ) -> dict[str, Any]:
-        """Sends a command and returns the reply, as it came.
+        """Sends a command and returns the reply, as it came. Who was halted goes on.
 
         Raises:
             ChildLost: for every way in which there is no reply; the worker is dead then.
         """
+        if self._halted:
+            self._halted = False
+            self.signal(signal.SIGCONT)
         try:
             wire.send(self._connection, message, fds, time.monotonic() + timeout)
         except wire.WireError as error:
@@ -185,6 +192,18 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, number)
 
+    def halt(self) -> None:
+        """Stops the process, whatever it is at, until the next request: no thread of it gets a
+        processor. Waits until it stands still, but not for long: one that waits for a disk stops
+        later, before it does anything else."""
+        if self._halted or not self._open:
+            return
+        self._halted = True
+        self.signal(signal.SIGSTOP)
+        deadline = time.monotonic() + _HALT_WAIT
+        while not _stands(self.pid) and time.monotonic() < deadline:
+            time.sleep(_HALT_STEP)
+
     @property
     def alive(self) -> bool:
         if not self._open or self._pidfd < 0:
@@ -202,9 +221,19 @@ class Worker:
         exit = self._server.kill(self)
         if self._pidfd >= 0:
             os.close(self._pidfd)
+            self._pidfd = -1
         os.close(self._log)
         drop_scratch(self._scratch)
         return exit
+
+
+def _stands(pid: int) -> bool:
+    """Whether a process is stopped, or is no more. All its threads are told to stop before the
+    first of them is shown as stopped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TtZX"
+    except OSError:
+        return True
 
 
 def drop_scratch(folder: Path | None) -> None:
