@@ -14,7 +14,7 @@ from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.records.read import RECORDS, find_records, kept_text, read_records
-from edgekernelbench.records.schema import Record, Step
+from edgekernelbench.records.schema import Record, Step, record_id
 from edgekernelbench.records.store import RunStore
 from tests.factories import baseline, correct, record
 
@@ -45,7 +45,7 @@ def test_a_model_s_words_that_no_file_can_hold_cost_no_record(tmp_path: Path) ->
     assert loaded.records[0].trajectory[0].reason == "half an emoji: ?"
 
 
-@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1" + 310 * "0", "-" + 9999 * "1"])
 def test_a_record_with_what_is_no_number_is_skipped(tmp_path: Path, number: str) -> None:
     good = record("a__01").model_dump_json()
     bad = record("b__01").model_copy(update={"agent_options": {"a": 0.5}}).model_dump_json()
@@ -63,6 +63,18 @@ def test_a_record_under_another_name_is_no_attempt_more(
     (tmp_path / RECORDS).write_text(f"{good}\n{again}\n")
     loaded = find_records(tmp_path)
     assert len(loaded.records) == 1 and "not that of its attempt" in loaded.problems[0]
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "run/own.yaml", "c:run/own.yaml", "own.yml"])
+def test_a_record_does_not_say_by_a_file_what_its_target_is(tmp_path: Path, target: str) -> None:
+    """Whoever verified it would judge by limits of the submitter's own."""
+    good = record("a__01")
+    task = good.task.model_copy(update={"target": target})
+    own = record_id("a__01", target, good.agent, good.epoch)
+    bad = good.model_copy(update={"task": task, "id": own}).model_dump_json()
+    (tmp_path / RECORDS).write_text(f"{good.model_dump_json()}\n{bad}\n")
+    loaded = find_records(tmp_path)
+    assert len(loaded.records) == 1 and "not by a file" in loaded.problems[0]
 
 
 def test_a_half_written_line_is_set_aside_and_the_attempt_counts_as_unfinished(

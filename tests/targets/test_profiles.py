@@ -97,6 +97,8 @@ def test_unknown_names_suggest() -> None:
     with pytest.raises(UsageError, match="target 'rasberry-pi5' is unknown") as raised:
         find_target("rasberry-pi5")
     assert raised.value.help.startswith("did you mean raspberry-pi-5?")
+    with pytest.raises(UsageError, match="is unknown"):
+        find_target("c:" * 5000 + "llvm")
 
 
 # ---------------------------------------------------------------- a user's own

@@ -54,7 +54,9 @@ def read_records(path: Path) -> Loaded:
             continue
         where = f"{path}:{number}"
         try:
-            data = json.loads(line, parse_constant=_refuse_number, parse_float=_finite)
+            data = json.loads(
+                line, parse_constant=_refuse_number, parse_float=_finite, parse_int=_countable
+            )
             version = data.get("version") if isinstance(data, dict) else None
             if isinstance(version, int) and version > RECORD_VERSION:
                 raise UsageError(
@@ -158,6 +160,14 @@ def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text[:40]} is beyond all numbers")
+    return number
+
+
+def _countable(text: str) -> int:
+    """What is larger has no place in a float, where sums and shares are made."""
+    number = int(text)
+    if abs(number) >> 64:
+        raise ValueError(f"{text[:40]} is beyond all counts")
     return number
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from edgekernelbench.evaluator.model import Evaluation, EvaluationStatus
+from edgekernelbench.targets.profiles.places import is_path
 
 RECORD_VERSION = 1
 
@@ -31,6 +32,14 @@ class TaskFacts(_Stored):
     tolerance_version: int
     target: str
     backend: str | None = None
+
+    @field_validator("target")
+    @classmethod
+    def _is_known_by_name(cls, target: str) -> str:
+        """A path would let whoever wrote the record say what the device is that judges it again."""
+        if is_path(target):
+            raise ValueError(f"a target is told by its name, not by a file: {target[:200]!r}")
+        return target
 
 
 class Spent(_Stored):

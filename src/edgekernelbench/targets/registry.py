@@ -35,7 +35,10 @@ def find_target(name: str) -> Target:
     if name.startswith("c:"):
         from edgekernelbench.targets.cc import by_c
 
-        return by_c(find_target(name.removeprefix("c:")))
+        other = name.removeprefix("c:")
+        if other.startswith("c:"):
+            raise _unknown(name)
+        return by_c(find_target(other))
     if name == "opencl" or name.startswith("opencl:"):
         from edgekernelbench.targets.opencl import find_opencl
 

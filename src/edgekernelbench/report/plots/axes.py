@@ -29,14 +29,18 @@ class Scale:
         return min(max((at - low) / (high - low), 0.0), 1.0)
 
 
+_BEYOND = 1e100
+
+
 def percent_scale() -> Scale:
     """0 to 1, ticks at every fifth."""
     return Scale(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
 
 
 def log_scale(values: Iterable[float], least_ratio: float = 10.0) -> Scale:
-    """Around positive values, from round number to round number, ``least_ratio`` wide at least."""
-    known = [value for value in values if value > 0 and math.isfinite(value)] or [1.0]
+    """Around positive values, from round number to round number, ``least_ratio`` wide at least.
+    Values that nobody measured do not stretch it."""
+    known = [value for value in values if 1 / _BEYOND < value < _BEYOND] or [1.0]
     low, high = min(known) / 1.08, max(known) * 1.08
     grow = max(1.0, math.sqrt(least_ratio / (high / low)))
     low, high = low / grow, high * grow
