@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.docs
 
-.PHONY: setup run test fuzz check lint types contract suite-check sweep sweep-c clean
+.PHONY: setup run test docs fuzz check lint types contract suite-check sweep sweep-c clean
 
 setup: $(STAMP)
 
@@ -23,6 +24,15 @@ run: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+# The pages of docs/ as a site; a link that leads nowhere ends it. `python3 -m http.server -d site` shows it.
+docs: $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "site/index.html"
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
 
 # Every rule on all 650 workloads; a sample of it is part of the tests.
 suite-check: setup
@@ -55,4 +65,4 @@ contract:
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -245,3 +245,17 @@ def test_code_for_an_architecture_that_is_not_here() -> None:
         else:
             [bill] = found["kernels"]
             assert bill["name"] == "main_kernel" and bill["registers"] > 0
+
+
+@pytest.mark.parametrize(
+    ("target", "has"),
+    [("c", "Kernel k"), ("opencl", "__kernel"), ("cuda-sm_87", "__global__")],
+)
+def test_generated_source_is_shown(target: str, has: str) -> None:
+    code, text, _ = _run("explain", "-", "--target", target, "--source", stdin=GOOD)
+    assert code == 0 and has in text and "y" in text
+
+
+def test_llvm_gets_no_source() -> None:
+    _, _, error = _run("explain", "-", "--source", stdin=GOOD)
+    assert isinstance(error, UsageError) and "LLVM gets no source" in error.message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from benchmarks.screen import KINDS
 from edgekernelbench.agents.leka import route as routes
 from edgekernelbench.agents.leka.course import Options
+from edgekernelbench.agents.leka.observe import Observation
 from edgekernelbench.agents.registry import require_options
 from edgekernelbench.cli.agents import side
 from edgekernelbench.cli.main import app
@@ -41,6 +42,15 @@ def test_every_option_is_on_the_page() -> None:
     told = re.findall(r"^\| `(\w+)` \| `?(\w+)`? \|", PAGE, re.M)
     usual = {n: {True: "on", False: "off"}.get(v, str(v)) for n, v in Options().as_dict().items()}
     assert dict(told) == usual
+
+
+def test_every_field_and_rule_is_on_the_page() -> None:
+    rows = re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \|", PAGE.partition("## A rule of your own")[2], re.M
+    )
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert told == {field.name for field in fields(Observation)}
+    assert ", ".join(f"`{name}`" for name, _ in routes.RULES) in PAGE.replace("\n", " ")
 
 
 def test_the_rule_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

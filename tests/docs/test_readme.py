@@ -30,6 +30,7 @@ ELSEWHERE = {
     "baseline tune": "tests/cli/test_baseline.py; searches for hours",
     "suite add": "tests/cli/test_suiteadd.py; needs a model",
     "deploy": "tests/docs/test_deploying.py",
+    "optimize": "tests/e2e/test_optimize.py; needs a model",
     "compare-agents": "tests/cli/test_agents.py",
 }
 """Commands of the README that other tests run."""

@@ -9,8 +9,17 @@ import pytest
 from edgekernelbench.evaluator.parentclock import Clocks
 from edgekernelbench.evaluator.plausible import implausible, least_seconds
 from edgekernelbench.targets import peaks as peaks_module
+from edgekernelbench.targets.host import host_target
 from edgekernelbench.targets.model import Gpu, RatedPeak, Target
-from edgekernelbench.targets.peaks import Bandwidth, Peaks, device_peaks, rated_peaks, store_peaks
+from edgekernelbench.targets.peaks import (
+    Bandwidth,
+    Peaks,
+    device_peaks,
+    proven_peaks,
+    rated_peaks,
+    store_peaks,
+)
+from edgekernelbench.targets.registry import find_target
 from tests.evaluator.fakes import FakeTask, make_evaluator
 
 PEAKS = Peaks(
@@ -111,6 +120,25 @@ def test_what_was_measured_on_a_device_counts_with_its_profile(cache: Path) -> N
     other = CARD.model_copy(update={"description": "another card", "peaks": ()})
     assert device_peaks(other) is None
     assert peaks_module.load_peaks(other) is not None
+
+
+def test_only_a_vendor_proves_what_a_device_cannot_do(cache: Path) -> None:
+    """What default kernels reach on a device, a better kernel may exceed by far."""
+    store_peaks(CARD, PEAKS.model_copy(update={"target": "card", "cpu": "a card", "threads": 8}))
+    assert proven_peaks(CARD) is None, "its peak of f32 was measured"
+    cited = CARD.peaks[1].model_copy(update={"source": "vendor"})
+    by_vendor = CARD.model_copy(update={"peaks": (CARD.peaks[0], cited, CARD.peaks[1])})
+    peaks = proven_peaks(by_vendor)
+    assert peaks is not None and peaks.method == "figures of its profile (vendor)"
+
+
+def test_a_device_that_is_the_host_is_held_against_the_host(cache: Path) -> None:
+    pocl = find_target("opencl")
+    store_peaks(pocl, PEAKS.model_copy(update={"cpu": pocl.description, "flops_f32": 1.0}))
+    assert proven_peaks(pocl) is None
+    store_peaks(host_target(), PEAKS)
+    peaks = proven_peaks(pocl)
+    assert peaks is not None and peaks.flops_f32 == PEAKS.flops_f32
 
 
 def test_a_time_below_the_roofline_is_kept_and_no_result(

@@ -24,7 +24,7 @@ from tests.fuzz.jobs import JOBS
 from tests.fuzz.report import result, table
 from tests.fuzz.store import Store, revision
 
-COUNTS = {"parser": 1_000_000, "programs": 20_000, "layers": 12_500, "races": 600}
+COUNTS = {"parser": 1_000_000, "programs": 20_000, "layers": 12_500, "gpu": 4_000, "races": 600}
 OUT = Path("runs/fuzz")
 _ENVIRONMENT = {
     "TVM_NUM_THREADS": "2",

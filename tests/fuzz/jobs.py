@@ -1,5 +1,5 @@
-"""What is fuzzed: the parser, whole programs, programs with schedule and memory layers, programs
-on a simulated GPU."""
+"""What is fuzzed: the parser, whole programs, programs with schedule and memory layers for CPUs and
+for GPUs, programs on a simulated GPU."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from edgekernelbench.ir.parse import parse
 from edgekernelbench.ir.printer import print_kernel
 from tests.fuzz import draws, programs
 from tests.fuzz.engine import Finding, Job, Most
+from tests.fuzz.gpu import check_device_run, layered
+from tests.fuzz.gpu import prepare as prepare_devices
 from tests.fuzz.heavy import heavy
 from tests.fuzz.limits import HANG_S, MEMORY_BYTES, limited
 from tests.fuzz.texts import mutated, parser_input, varied
@@ -155,6 +157,36 @@ class LayersJob(_CompilingJob):
         return f"{source}: {run(out, source, seed)}"
 
 
+class DeviceLayersJob(_CompilingJob):
+    """Programs with random layers for GPUs, on PoCL."""
+
+    name = "gpu"
+    batch = 20
+
+    def prepare(self) -> None:
+        super().prepare()
+        prepare_devices()
+
+    def text(self, seed: int) -> str:
+        """Three in five on random programs, two on canonical programs at small sizes."""
+        rng = random.Random(f"gpu {seed}")
+        if seed % 5 < 3:
+            text = programs.well_formed(seed + (3 << 32))
+            return f"# well formed\n{layered(text, rng)}"
+        return f"# canonical\n{layered(canonical_text(rng), rng)}"
+
+    def check(self, text: str, seed: int, most: Most) -> str:
+        source = source_of(text)
+        out = checked(text, seed, most)
+        if out.program is None or out.kernel is None:
+            raise Finding(f"well-formed program {_code(out)}", out.diagnostics[0].message)
+        if draws.too_large(out.program):
+            return f"{source}: too large to run"
+        inputs = _inputs(out.program, source, seed)
+        tracked = source == "well formed"
+        return f"{source}: {check_device_run(out.kernel, out.program, inputs, tracked)}"
+
+
 class RacesJob(_CompilingJob):
     """Programs under the default rules for GPUs, simulated work item by work item: no races, no
     barriers that diverge, nothing out of bounds. Results are other tests' business."""
@@ -283,7 +315,7 @@ def _load_compiler() -> None:
 
 
 JOBS: dict[str, Job] = {
-    job.name: job for job in (ParserJob(), ProgramJob(), LayersJob(), RacesJob())
+    job.name: job for job in (ParserJob(), ProgramJob(), LayersJob(), DeviceLayersJob(), RacesJob())
 }
 
 

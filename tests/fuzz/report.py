@@ -11,6 +11,7 @@ _GOOD = {
     "parser": ("verified",),
     "programs": ("well formed: agrees", "reckless: agrees", "mutation: agrees", "heavy: agrees"),
     "layers": ("well formed: agrees", "canonical: agrees"),
+    "gpu": ("well formed: agrees", "canonical: agrees"),
     "races": ("canonical: clean", "well formed: clean"),
 }
 """Outcomes that a part is there for: texts that verify, compiled programs that agree,

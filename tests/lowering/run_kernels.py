@@ -16,7 +16,10 @@ from edgekernelbench.ir import core
 from edgekernelbench.ir.core import Tensor
 from edgekernelbench.lowering import nest
 
-from .run_nest import UNSET, Action, Buffer, NestError, Region, _Machine, run_module
+from .run_nest import UNSET, Action, Buffer, NestError, Region, _fit, _Machine, run_module
+
+_ATOMIC: dict[nest.AtomicOp, int] = {"sum": -3, "min": -4, "max": -5}
+"""What stands for an iteration where any of them may add to an element."""
 
 
 def run_kernels(module: nest.Module, inputs: Mapping[str, np.ndarray], outputs: set[str]):
@@ -35,7 +38,30 @@ class DeviceMachine(_Machine):
     def statement(self, statement: nest.Stmt) -> Action:
         if isinstance(statement, nest.For) and statement.kind == "block":
             return self._kernel(statement)
+        if isinstance(statement, nest.Atomic):
+            return self._atomic(statement)
         return super().statement(statement)
+
+    def _atomic(self, atomic: nest.Atomic) -> Action:
+        """Others may do the same to the element meanwhile, and nothing else."""
+        self._same(atomic.tensor)
+        flat, value = self._flat(atomic.tensor, atomic.indices), self.expr(atomic.value)
+        buffers, name, mark = self.buffers, atomic.tensor.name, _ATOMIC[atomic.op]
+        fit = _fit(atomic.tensor.dtype)
+        combined = {"sum": lambda a, b: a + b, "min": min, "max": max}[atomic.op]
+
+        def run() -> None:
+            buffer, at, new = buffers[name], flat(), value()
+            if not buffer.writable or buffer.values[at] is UNSET or new is UNSET:
+                raise NestError(f"{name}[{at}] or what is added to it is not there")
+            key = (id(buffer), at)
+            for region in self.regions[buffer.owner :]:
+                if {region.written.get(key, mark), region.read.get(key, mark)} != {mark}:
+                    raise NestError(f"{region.what} race on {name}[{at}]")
+                region.written[key] = mark
+            buffer.values[at] = fit(combined(buffer.values[at], new))
+
+        return run
 
     def _same(self, tensor: Tensor) -> None:
         known = self.shapes.get(tensor.name)

@@ -11,6 +11,25 @@ from typing import Any
 
 import pytest
 
+UNNAMED = """() => [
+  ...[...document.querySelectorAll('svg:not([aria-hidden]):not([aria-label])')],
+  ...[...document.querySelectorAll('input, select')].filter((c) => !c.labels.length),
+  ...[...document.querySelectorAll('button')].filter((b) => !b.textContent.trim()),
+  ...[...document.querySelectorAll('[role=region]:not([aria-label]):not([aria-labelledby])')],
+].map((e) => e.outerHTML.slice(0, 80))"""
+"""What those who cannot see a page hear nothing of."""
+
+CONTRAST = """() => {
+  const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = (c) => { const [r, g, b] = c.match(/\\d+/g).map(Number).map(channel);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const probe = document.createElement('span'); document.body.append(probe);
+  const of = (name) => { probe.style.color = `var(--${name})`; return light(getComputedStyle(probe).color); };
+  const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  const names = ['ink', 'muted', 'link', 'blue', 'orange', 'green', 'red', 'purple', 'sky'];
+  return Object.fromEntries(names.map((n) => [n, Math.min(ratio(of(n), of('paper')), ratio(of(n), of('panel')))]));
+}"""  # noqa: E501
+
 
 @contextmanager
 def chromium() -> Iterator[Any]:
@@ -46,3 +65,11 @@ def opened(browser: Any, page: Path, width: int = 1280, at: str = "") -> Iterato
     yield tab
     assert said == []
     tab.close()
+
+
+def assert_contrast(tab: Any, scheme: str) -> None:
+    """Text and marks stand out from what is behind them, as WCAG asks (AA)."""
+    tab.emulate_media(color_scheme=scheme)
+    found = tab.evaluate(CONTRAST)
+    assert all(found[name] >= 4.5 for name in ("ink", "muted", "link")), found
+    assert all(ratio >= 3 for ratio in found.values()), found

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from edgekernelbench.evaluator.conditions import Noise
 from edgekernelbench.records.read import text_key
 from edgekernelbench.records.schema import Step
 from edgekernelbench.report.entries import read_entries
 from edgekernelbench.report.page import report_page
 from edgekernelbench.suite import load_suite
-from tests.factories import baseline, correct, record
-from tests.report.browser import chromium, opened
+from tests.factories import baseline, correct, performance, record
+from tests.report.browser import UNNAMED, assert_contrast, chromium, opened
 from tests.report.synthetic import records, write
 
 FEW = load_suite().subset("quick")
@@ -103,6 +104,25 @@ def test_a_task_opens_and_leads_back(browser: Any, page: Path) -> None:
         assert not tab.is_visible("#task")
 
 
+def test_why_a_baseline_is_ahead_and_what_disturbed_are_told(browser: Any, tmp_path: Path) -> None:
+    notes = ("the canonical program takes 18 times as long",)
+    rival = baseline(0.5, 0.4).model_copy(update={"route": "ONNX twin", "notes": notes})
+    found = correct("k__01", {"tvm": rival}, "tvm")
+    noise = Noise(seconds=1.0, causes=("other processes took 80% of the processors",), widening=1.7)
+    timed = performance().model_copy(update={"noise": noise})
+    folder = write(
+        tmp_path / "run",
+        [record("k__01", found.model_copy(update={"performance": timed}))],
+    )
+    file = tmp_path / "page.html"
+    file.write_text(report_page(read_entries([folder])), encoding="utf-8")
+    with opened(browser, file, at="#task-0-0") as tab:
+        tab.wait_for_selector("#task h1")
+        told = tab.locator("#task").inner_text()
+        assert f"ONNX twin; {notes[0]}" in told
+        assert "80% of the processors; intervals 1.70 times wider" in told
+
+
 def test_diagnostics_of_a_failure_are_shown(browser: Any, page: Path) -> None:
     with opened(browser, page) as tab:
         tab.select_option("#filter-outcome", "invalid_ir")
@@ -132,32 +152,12 @@ def test_prompts_and_hostile_words_are_shown_as_they_are(browser: Any, tmp_path:
 
 def test_everything_is_named_for_those_who_cannot_see_it(browser: Any, page: Path) -> None:
     with opened(browser, page) as tab:
-        unnamed = tab.evaluate("""() => [
-          ...[...document.querySelectorAll('svg:not([aria-hidden]):not([aria-label])')],
-          ...[...document.querySelectorAll('input, select')].filter((c) => !c.labels.length),
-          ...[...document.querySelectorAll('button')].filter((b) => !b.textContent.trim()),
-        ].map((e) => e.outerHTML.slice(0, 80))""")
-        assert unnamed == []
+        assert tab.evaluate(UNNAMED) == []
         tab.keyboard.press("Tab")
         assert tab.evaluate("document.activeElement.className") == "skip"
-
-
-CONTRAST = """() => {
-  const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const light = (c) => { const [r, g, b] = c.match(/\\d+/g).map(Number).map(channel);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-  const probe = document.createElement('span'); document.body.append(probe);
-  const of = (name) => { probe.style.color = `var(--${name})`; return light(getComputedStyle(probe).color); };
-  const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  const names = ['ink', 'muted', 'link', 'blue', 'orange', 'green', 'red', 'purple', 'sky'];
-  return Object.fromEntries(names.map((n) => [n, Math.min(ratio(of(n), of('paper')), ratio(of(n), of('panel')))]));
-}"""  # noqa: E501
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_in_both_schemes(browser: Any, page: Path, scheme: str) -> None:
     with opened(browser, page) as tab:
-        tab.emulate_media(color_scheme=scheme)
-        found = tab.evaluate(CONTRAST)
-    assert all(found[name] >= 4.5 for name in ("ink", "muted", "link")), found
-    assert all(ratio >= 3 for ratio in found.values()), found
+        assert_contrast(tab, scheme)

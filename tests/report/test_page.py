@@ -76,7 +76,7 @@ def test_outcomes_of_tasks_add_up_to_the_scores(tmp_path: Path) -> None:
     scored, entry = _scored(folder), _data(_page(folder), "data")["entries"][0]
     outcomes = [task["outcome"] for task in entry["tasks"]]
     assert outcomes.count("fast") == scored["fast_at"]["best"]["1.0"]["count"]
-    right = sum(outcomes.count(name) for name in ("fast", "slow", "no_baseline"))
+    right = sum(outcomes.count(name) for name in ("fast", "unsure", "slow", "no_baseline"))
     assert right == scored["correct_at"]["1"]["count"]
     assert len(outcomes) - outcomes.count("outside") == scored["n"]
 
@@ -160,7 +160,7 @@ def test_a_half_written_line_is_told(tmp_path: Path) -> None:
     with (folder / RECORDS).open("a") as file:
         file.write('{"version": 1, "id": "k__')
     page = _page(folder)
-    assert "1 line could not be read" in page and f"{RECORDS}:9" in page
+    assert "Not everything in these folders" in page and f"{RECORDS}:9" in page
 
 
 def test_a_run_with_nothing_correct(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from edgekernelbench.evaluator import EvalSettings
 from edgekernelbench.records.read import find_records
 from edgekernelbench.runs.portability import (
     Portability,
+    code_rows,
     given,
     kernels_in,
     rows,
@@ -52,6 +53,20 @@ def test_a_folder_holds_kernels_by_their_names(tmp_path: Path) -> None:
         kernels_in(tmp_path)
     (tmp_path / f"{TASK}.ekir").write_text("kernel")
     assert list(kernels_in(tmp_path)) == [TASK]
+
+
+def test_targets_that_are_not_here_have_a_row_of_what_the_code_takes() -> None:
+    workload = find_workload(TASK)
+    targets = targets_of(["llvm", "cuda-sm_87", "adreno-730", "raspberry-pi-5"])
+    small = targets[2].model_copy(update={"name": "small", "memory_bytes": 4096})
+    found = {r.target: r for r in code_rows({}, (workload,), (*targets, small))}
+    assert list(found) == ["cuda-sm_87", "adreno-730", "raspberry-pi-5", "small"]
+    assert {r.status for r in list(found.values())[:3]} == {"code_only"}
+    assert found["adreno-730"].shared_bytes is not None
+    assert found["small"].status == "over_budget" and "memory" in found["small"].message
+    wrong = dict.fromkeys([TASK], "kernel nothing")
+    (row,) = code_rows(wrong, (workload,), targets[1:2])
+    assert row.status == "invalid_ir" and row.message
 
 
 def test_one_file_on_two_targets_leaves_ordinary_records(tmp_path: Path) -> None:

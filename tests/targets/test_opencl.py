@@ -61,7 +61,12 @@ def test_no_such_device_says_which_there_are(name: str) -> None:
 @pytest.mark.usefixtures("some")
 def test_listed_names_are_found() -> None:
     listing = list_targets()
-    assert [t.name for t in listing.targets] == ["llvm", "opencl", "opencl:arm platform mali-g710"]
+    assert [t.name for t in listing.targets] == [
+        "llvm",
+        "c",
+        "opencl",
+        "opencl:arm platform mali-g710",
+    ]
     assert [find_target(t.name) for t in listing.targets[1:]] == list(listing.targets[1:])
     assert not [line for line in listing.missing if line.startswith("opencl")]
 

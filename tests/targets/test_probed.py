@@ -15,7 +15,12 @@ from edgekernelbench.targets.cuda import CudaDevice
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Bandwidth, Peaks
 from edgekernelbench.targets.profiles.load import parse_profile
-from edgekernelbench.targets.profiles.write import probed_name, profile_text, write_profile
+from edgekernelbench.targets.profiles.write import (
+    check_file,
+    probed_name,
+    profile_text,
+    write_profile,
+)
 from edgekernelbench.targets.registry import find_target
 from tests.targets.test_opencl import MALI
 
@@ -89,3 +94,14 @@ def test_the_measuring_products_are_legal(name: str) -> None:
         assert checked.kernel is not None and checked.program is not None, label
         lowered = lower(checked.kernel, checked.program, target)
         assert lowered.module is not None, (label, lowered.diagnostics)
+
+
+def test_what_is_in_the_way_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    check_file(tmp_path / "new" / "my-board.yaml")
+    assert list((tmp_path / "new").iterdir()) == []
+    for name in ("My Board.yaml", "-board.yaml", f"{'b' * 65}.yaml"):
+        with pytest.raises(UsageError, match="has the name of its file"):
+            check_file(tmp_path / name)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        check_file(tmp_path / "file" / "board.yaml")

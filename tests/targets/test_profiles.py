@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,16 @@ def test_no_such_file(tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="not UTF-8"):
         find_target(str(tmp_path / "bytes.yaml"))
+
+
+def test_a_pipe_is_not_waited_for(own: Path) -> None:
+    os.mkfifo(own / "pipe.yaml")
+    (own / "endless.yaml").symlink_to("/dev/zero")
+    problems = "\n".join(list_targets().problems)
+    assert "pipe.yaml: cannot be read (no plain file)" in problems
+    assert "endless.yaml: cannot be read (no plain file)" in problems
+    with pytest.raises(UsageError, match="no plain file"):
+        find_target("pipe")
 
 
 # ---------------------------------------------------------------- what is refused

@@ -54,8 +54,8 @@ def _taken(kernel: KernelBill) -> str:
     if kernel.registers is None:
         return shared
     return (
-        f"{kernel.registers} registers a thread, {shared}, {kernel.spilled_bytes} spilled, "
-        f"{kernel.stack_bytes} of stack"
+        f"{kernel.registers} registers a thread, {shared}, {kernel.spilled_bytes} bytes "
+        f"spilled, {kernel.stack_bytes} bytes of stack"
     )
 
 
@@ -79,6 +79,41 @@ def device_code(program: Program, module: Module, target: Target) -> DeviceCode:
         budget=bill_of(manifest, target),
         code_bytes=None if target.backend == "opencl" else manifest.facts.code_bytes,
     )
+
+
+def generated_source(program: Program, module: Module, target: Target) -> str:
+    """What is handed to the target's compiler: CUDA C++, OpenCL C or C.
+
+    Raises:
+        UsageError: there is no such text for this target, or none for this kernel.
+    """
+    if target.backend == "llvm":
+        raise UsageError(
+            "LLVM gets no source: the loop nest is built in memory",
+            "`ekb explain` shows that nest, and --target c the same nest as C",
+        )
+    with tempfile.TemporaryDirectory(prefix="edgekernelbench-code-") as folder:
+        refused = _write_source(program, module, target, Path(folder))
+        written = sorted(Path(folder).glob("kernel.c*"))
+        texts = [file.read_text() for file in written if file.suffix in (".c", ".cl", ".cu")]
+    if not texts:
+        raise UsageError("no source was generated", refused or "`ekb check` says why")
+    return texts[0]
+
+
+def _write_source(program: Program, module: Module, target: Target, folder: Path) -> str:
+    """Why there is none, if so."""
+    if target.backend == "c":
+        from edgekernelbench.compilers.c.compiler import write_source
+
+        refused = write_source(module, module.options.applied(target), folder, program.name)
+        return "" if refused is None else refused.message
+    from edgekernelbench.compilers.tvm.compiler import compile_module
+
+    built = compile_module(
+        module, program, target.model_copy(update={"cuda": None, "opencl": None}), folder
+    )
+    return built.diagnostics[0].message if built.diagnostics else ""
 
 
 def _missing_compiler(target: Target) -> str:

@@ -1,9 +1,10 @@
 """A guess at the time of a loop program on a CPU, from its nest alone: for ranking, not for tables.
 
 Each statement costs what its operations and accesses take with the loops around it as they are:
-lanes of a vectorised loop share an operation, unless their loads lie apart; iterations of a
-parallel loop share the cores; a sum that waits for its own last term waits for the latency of an
-addition.
+lanes of a vectorised loop share an operation, unless their loads lie apart, and so do iterations of
+a loop that the compiler vectorises unasked; copies of an unrolled body share what they all load;
+iterations of a parallel loop share the cores; a sum that waits for its own last term waits for the
+latency of an addition.
 Beside that stand the bytes that must come from memory. The larger of the two is the estimate.
 """
 
@@ -13,6 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from edgekernelbench.analysis import vectors
 from edgekernelbench.analysis.traffic import footprint_bytes, level_traffic
 from edgekernelbench.ir import core
 from edgekernelbench.ir.affine import Affine, affine
@@ -30,6 +32,8 @@ _LATENCY = 4.0
 """Operations that could have begun while a sum waits for its last term."""
 _REGION_US = 5.0
 """Starting and joining the workers of a parallel loop."""
+_CALL_US = 1.0
+"""Calling a kernel that does nothing."""
 _RATE = 2e9
 """Operations a second of one core, where no peak is measured."""
 _BANDWIDTH = 1e10
@@ -43,7 +47,7 @@ class Share:
     Attributes:
         seconds: estimated.
         serial: part of it outside of parallel loops.
-        scalar: part of it outside of vectorised loops.
+        scalar: part of it outside of vectorised loops, those included that are vectorised unasked.
         apart: part of it that loads and stores take whose lanes do not lie together.
     """
 
@@ -72,6 +76,7 @@ class Estimate:
 
     Attributes:
         compute_us, memory_us: by operations, and by traffic from memory.
+        least_compute_us: where each loop that the compiler may vectorise or not is vectorised.
         stages: by buffer that is written, the slowest first.
         parts: by nest, in the order in which they run.
     """
@@ -80,10 +85,17 @@ class Estimate:
     memory_us: float
     stages: Mapping[str, Share]
     parts: tuple[PartShare, ...] = ()
+    least_compute_us: float | None = None
+
+    @property
+    def least_us(self) -> float:
+        """A guess for who wants to be sure that it does not take less."""
+        least = self.compute_us if self.least_compute_us is None else self.least_compute_us
+        return _CALL_US + max(least, self.memory_us)
 
     @property
     def us(self) -> float:
-        return max(self.compute_us, self.memory_us)
+        return _CALL_US + max(self.compute_us, self.memory_us)
 
     def share(self, what: str) -> float:
         """Of the operations' time, the part that is ``serial``, ``scalar`` or ``apart``."""
@@ -113,15 +125,24 @@ def estimate(module: nest.Module, target: Target, peaks: Peaks | None = None) ->
         raise ValueError("times are estimated for CPUs only")
     lanes = max(1, target.vector_bits // 32)
     rate = _RATE if peaks is None else peaks.flops_f32 / target.threads / lanes / 2
-    walker = _Walker(target.threads, lanes, rate)
-    walker.walk(module.main.body, _Around())
+    walker, hopeful = (_Walker(target.threads, lanes, rate, chance) for chance in _CHANCES)
+    for one in (walker, hopeful):
+        one.walk(module.main.body, _Around())
     levels = level_traffic(module.main, target.cache_bytes)
     touched = footprint_bytes(module.main)
     outer = levels[-1].bytes if levels else touched
     bandwidth = _BANDWIDTH if peaks is None else peaks.bytes_per_s(int(touched))
     ordered = sorted(walker.shares.items(), key=lambda item: -item[1].seconds)
-    seconds = total(walker.shares.values()).seconds + walker.starting
-    return Estimate(1e6 * seconds, 1e6 * outer / bandwidth, dict(ordered), tuple(walker.parts))
+    return Estimate(
+        walker.compute_us,
+        1e6 * outer / bandwidth,
+        dict(ordered),
+        tuple(walker.parts),
+        hopeful.compute_us,
+    )
+
+
+_CHANCES = (vectors.Chance.SURE, vectors.Chance.SOME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +154,7 @@ class _Around:
         cores: that share it.
         lanes: uid of the vectorised variable and how many vectors it takes.
         last: the innermost loop that is neither vectorised nor unrolled.
+        copies: uid and extent of each unrolled loop inside of ``last``.
     """
 
     times: float = 1.0
@@ -141,6 +163,7 @@ class _Around:
     lane: int | None = None
     extent: float = 1.0
     last: int | None = None
+    copies: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(slots=True)
@@ -148,6 +171,7 @@ class _Walker:
     threads: int
     lanes: int
     rate: float
+    chance: vectors.Chance
     shares: dict[str, Share] = field(default_factory=dict)
     starting: float = 0.0
     parts: list[PartShare] = field(default_factory=list)
@@ -156,6 +180,10 @@ class _Walker:
     lets: dict[int, Affine | None] = field(default_factory=dict)
     used: dict[int, set[int]] = field(default_factory=dict)
     registers: set[str] = field(default_factory=set)
+
+    @property
+    def compute_us(self) -> float:
+        return 1e6 * (total(self.shares.values()).seconds + self.starting)
 
     def walk(self, body: nest.Stmt, around: _Around) -> None:
         match body:
@@ -170,11 +198,8 @@ class _Walker:
                 self.walk(then, around)
                 if other is not None:
                     self.walk(other, around)
-            case nest.LetValue(var=var, value=value):
-                self.lets[var.uid] = affine(value, self.variables, self.lets)
-                self.used[var.uid] = self._uses(value)
-                if not value.dtype.is_float:
-                    self.ranges[var] = range_of(value, self.ranges)
+            case nest.LetValue():
+                self._let(body)
             case nest.Alloc(tensor=tensor, scope="local"):
                 self.registers.add(tensor.name)
             case nest.Store(tensor=tensor, value=value, indices=indices):
@@ -190,6 +215,13 @@ class _Walker:
                 self._add(tensor.name, _LATENCY, 0.0, around)
             case _:
                 pass
+
+    def _let(self, let: nest.LetValue) -> None:
+        var, value = let.var, let.value
+        self.lets[var.uid] = affine(value, self.variables, self.lets)
+        self.used[var.uid] = self._uses(value)
+        if not value.dtype.is_float:
+            self.ranges[var] = range_of(value, self.ranges)
 
     def _part(self, part: nest.Part, around: _Around) -> None:
         before, self.shares = self.shares, {}
@@ -208,6 +240,7 @@ class _Walker:
         count = (least + most) / 2
         match loop.kind:
             case "parallel":
+                around = replace(around, copies=())
                 self.starting += around.times * _REGION_US * 1e-6
                 # The slowest core has the most iterations.
                 most_each = math.ceil(count / self.threads)
@@ -218,17 +251,30 @@ class _Walker:
             case "vectorize":
                 inner = replace(around, lane=loop.var.uid, extent=count)
             case "unroll":
-                inner = replace(around, times=around.times * count)
+                copies = (*around.copies, (loop.var.uid, count))
+                inner = replace(around, times=around.times * count, copies=copies)
+            case _ if self._unasked(loop, count, around):
+                inner = replace(around, lane=loop.var.uid, extent=count, copies=())
             case _:
-                inner = replace(around, times=around.times * count, last=loop.var.uid)
+                times = around.times * count
+                inner = replace(around, times=times, last=loop.var.uid, copies=())
         self.walk(loop.body, inner)
+
+    def _unasked(self, loop: nest.For, count: float, around: _Around) -> bool:
+        """Whether the compiler vectorises a loop by itself."""
+        if around.lane is not None or count < vectors.LEAST:
+            return False
+        for let in vectors.lets_in(loop.body):
+            self._let(let)
+        lane = loop.var.uid
+        return vectors.unasked(loop.body, lambda index: self._step(index, lane)) >= self.chance
 
     def _cost(self, value: core.Expr, around: _Around) -> tuple[float, float]:
         """Operations of an expression for all lanes, and those of them for loads apart."""
         cost = apart = 0.0
         seen: set[int] = set()
         stack = [value]
-        vectors = self._vectors(around)
+        lanes = self._vectors(around)
         while stack:
             node = stack.pop()
             if id(node) in seen:
@@ -240,15 +286,15 @@ class _Walker:
                     cost, apart = cost + more, apart + far
                     continue
                 case core.Call():
-                    cost += _COSTLY * vectors
+                    cost += _COSTLY * lanes
                 case core.Binary(op="div" | "mod" | "fdiv"):
-                    cost += _DIVISION * vectors
+                    cost += _DIVISION * lanes
                 case core.Binary(op="add" | "sub", left=left, right=right) if any(
                     isinstance(side, core.Binary) and side.op == "mul" for side in (left, right)
                 ):
                     pass  # one operation with its product
                 case core.Binary() | core.Unary() | core.Select():
-                    cost += vectors
+                    cost += lanes
                 case _:
                     pass
             stack.extend(core.children(node))
@@ -262,6 +308,18 @@ class _Walker:
     ) -> tuple[float, float]:
         if tensor.name in self.registers:
             return 0.0, 0.0
+        shared = self._shared(indices, around)
+        cost, apart = self._access_once(indices, around)
+        return cost / shared, apart / shared
+
+    def _shared(self, indices: tuple[core.Expr, ...], around: _Around) -> float:
+        """How many copies of an unrolled body touch the very same."""
+        if not around.copies:
+            return 1.0
+        used = set[int]().union(*map(self._uses, indices))
+        return math.prod((max(1.0, n) for uid, n in around.copies if uid not in used), start=1.0)
+
+    def _access_once(self, indices: tuple[core.Expr, ...], around: _Around) -> tuple[float, float]:
         if around.lane is None:
             return _ACCESS, 0.0
         steps = [self._step(index, around.lane) for index in indices]

@@ -43,7 +43,7 @@ class Explanation(BaseModel):
             and selections count 0: most of them are borders, whose number the schedule decides.
         least_compute_us, least_memory_us: bounds by operations and by memory traffic, at the
             peaks; None where the peak is not known.
-        roof_source: whose figures the peaks are: ``measured``, or ``of the vendor``.
+        roof_source: whose figures the peaks are, in words: ``measured``, ``of the vendor``.
         unmeasured: in words, which peak is missing and what to do about it; else empty.
         instructions: what the dot products of the nest are done with, ``name x lanes``, the most
             frequent in the text first.

@@ -8,7 +8,11 @@ from edgekernelbench.lowering.facts import Facts
 from edgekernelbench.targets.model import RatedPeak, Target
 from edgekernelbench.targets.peaks import Peaks
 
-PROBE = "run `ekb devices probe`"
+PROBE = "run `ekb devices probe%s`"
+
+
+REACHED = "reached by our own kernels, which a better one may exceed"
+"""Whose the measured peaks of a device are: its kernels follow default rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +42,16 @@ def roof(
     """
     if peaks is not None:
         seconds = _measured_seconds(facts, peaks)
-        missing = f"the peak of dot products of bytes is not measured: {PROBE}"
+        missing = f"the peak of dot products of bytes is not measured: {PROBE % ''}"
         bandwidth = peaks.bytes_per_s(int(resident))
-        return Roof(seconds, traffic / bandwidth, "measured", "" if seconds else missing)
+        source = "measured" if target.gpu is None else REACHED
+        return Roof(seconds, traffic / bandwidth, source, "" if seconds else missing)
     if not target.peaks:
         host = target.on_cpu and target.mtriple is None
         which = "this host" if host else target.name
-        how = PROBE if host else f"{PROBE} --target {target.name}"
-        if target.unreachable:
-            how = "its profile names none"
+        how = PROBE % ("" if host else f" --target {target.name}")
+        if target.unreachable or not (host or target.device):
+            how = "a device profile can name them (`ekb devices list`)"
         return Roof(missing=f"the peaks of {which} are not measured: {how}")
     return _rated(target, facts, traffic)
 
@@ -69,9 +74,12 @@ def _rated(target: Target, facts: Facts, traffic: float) -> Roof:
     memory = None if bandwidth is None else traffic / bandwidth.rate
     unknown = [what for what, us in (("arithmetic", compute), ("memory", memory)) if us is None]
     sources = sorted({peak.source for peak in target.peaks})
-    source = " and ".join("of the vendor" if s == "vendor" else "measured" for s in sources)
+    source = " and ".join(_WHOSE[source] for source in sources)
     missing = f"the profile of {target.name} names no peak of {', '.join(unknown)}"
     return Roof(compute, memory, source, missing if unknown else "")
+
+
+_WHOSE = {"vendor": "of the vendor", "measured": "measured", "own": "of its profile's author"}
 
 
 def _best(peaks: tuple[RatedPeak, ...], of: str) -> RatedPeak | None:

@@ -10,6 +10,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from edgekernelbench.analysis.explain import Explanation
+from edgekernelbench.analysis.roof import REACHED
 from edgekernelbench.cli.common import (
     JsonOption,
     KernelArgument,
@@ -48,6 +49,10 @@ def explain(
     evaluations: Annotated[
         int, typer.Option("--evaluations", min=1, help="Measurements of the tuner for each stage.")
     ] = 8,
+    source: Annotated[
+        bool,
+        typer.Option("--source", help="Print only the CUDA, OpenCL or C text that is generated."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Show what a kernel becomes on a target; without --interaction or --profile it is not run."""
@@ -62,7 +67,7 @@ def explain(
         else:
             _profile(kernel, target, workload, json)
         return
-    from edgekernelbench.analysis.code import device_code
+    from edgekernelbench.analysis.code import device_code, generated_source
     from edgekernelbench.analysis.explain import explain as compute
     from edgekernelbench.ir.check import check_text
     from edgekernelbench.ir.diagnostics import render
@@ -79,6 +84,9 @@ def explain(
         lowered = lower(checked.kernel, checked.program, profile)
         diagnostics += lowered.diagnostics
         module = lowered.module
+    if source and module is not None and checked.program is not None:
+        print(generated_source(checked.program, module, profile))
+        return
     code = None
     if module is not None and checked.program is not None:
         code = device_code(checked.program, module, profile)
@@ -221,7 +229,8 @@ def _print(result: Explanation, code: DeviceCode) -> None:
 def _roofline(result: Explanation) -> str:
     parts = {"arithmetic": result.least_compute_us, "memory traffic": result.least_memory_us}
     known = [f"{microseconds(us)} of {name}" for name, us in parts.items() if us is not None]
-    least = f"at least {', '.join(known)}" if known else ""
+    bound = "about" if result.roof_source == REACHED else "at least"
+    least = f"{bound} {', '.join(known)}" if known else ""
     if least and result.roof_source:
         least += f" (peaks {result.roof_source})"
     if result.unmeasured:

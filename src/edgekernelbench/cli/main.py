@@ -22,6 +22,8 @@ from edgekernelbench.cli import (
     evaluate,
     explain,
     export,
+    leaderboard,
+    optimize,
     portability,
     report,
     run,
@@ -52,6 +54,8 @@ app.command("doctor")(doctor.doctor)
 app.command("eval")(evaluate.evaluate)
 app.command("explain")(explain.explain)
 app.command("export")(export.export)
+app.command("leaderboard")(leaderboard.leaderboard)
+app.command("optimize")(optimize.optimize)
 app.command("portability")(portability.portability)
 app.command("report")(report.report)
 app.command("run")(run.run)

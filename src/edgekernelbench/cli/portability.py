@@ -61,10 +61,16 @@ def portability(
 
     Exit code 1 unless it is correct on every target that supports it.
     """
-    from edgekernelbench.runs.portability import Portability, rows, run_portability, targets_of
+    from edgekernelbench.runs.portability import (
+        Portability,
+        code_rows,
+        rows,
+        run_portability,
+        targets_of,
+    )
     from edgekernelbench.scores.score import score
 
-    agent, chosen = _kernels(kernel, workload, subset)
+    agent, texts, chosen = _kernels(kernel, workload, subset)
     targets = targets_of(target or [])
     if resume and out_folder is None:
         raise UsageError("--resume goes on with a run that was kept", "name its folder with --out")
@@ -73,19 +79,20 @@ def portability(
     with kept as folder, Display() as display:
         order = Portability(agent, subset or "given", chosen, targets, Path(folder), resume)
         records = run_portability(order, display)
-    table, scores = rows(records), score(records).get("portability")
+    scores = score(records).get("portability")
+    table = rows(records, tuple(code_rows(texts, chosen, targets)))
     if json:
         print_json({"rows": [row.model_dump(mode="json") for row in table], "scores": scores})
     else:
         _print(table, scores)
     judged = [row for row in table if row.status is not EvaluationStatus.UNSUPPORTED]
-    if not judged or any(row.status is not EvaluationStatus.CORRECT for row in judged):
+    if not judged or any(row.status not in _RIGHT for row in judged):
         raise typer.Exit(1)
 
 
 def _kernels(
     kernel: str | None, workload: str | None, subset: str | None
-) -> tuple[Agent, tuple[Workload, ...]]:
+) -> tuple[Agent, dict[str, str], tuple[Workload, ...]]:
     from edgekernelbench.agents.registry import make_agent
     from edgekernelbench.runs.portability import given, kernels_in
     from edgekernelbench.suite.find import find_subset, find_workload
@@ -95,7 +102,7 @@ def _kernels(
     if subset is not None:
         if workload is not None:
             raise UsageError("--workload goes with a kernel file", "leave it or --subset out")
-        return make_agent("canonical"), find_subset(subset)
+        return make_agent("canonical"), {}, find_subset(subset)
     assert kernel is not None
     if kernel != "-" and Path(kernel).is_dir():
         if workload is not None:
@@ -105,7 +112,16 @@ def _kernels(
         raise UsageError("which task is the kernel for?", "name it with --workload")
     else:
         texts = {workload: read_kernel(kernel)}
-    return given(texts), tuple(find_workload(name) for name in texts)
+    return given(texts), texts, tuple(find_workload(name) for name in texts)
+
+
+_RIGHT = (EvaluationStatus.CORRECT, "code_only")
+
+
+def _ratio(row: Row, baseline: str) -> str:
+    if baseline not in row.ratios:
+        return "-"
+    return f"{'~' if baseline in row.unsure else ''}{row.ratios[baseline]:.2f}x"
 
 
 def _print(table: tuple[Row, ...], scores: dict[str, Any] | None) -> None:
@@ -117,18 +133,20 @@ def _print(table: tuple[Row, ...], scores: dict[str, Any] | None) -> None:
     for column in (*baselines, "registers", "shared", "workspace", "code"):
         drawn.add_column(column, justify="right", no_wrap=True)
     for row in table:
-        ratios = [f"{row.ratios[b]:.2f}x" if b in row.ratios else "-" for b in baselines]
+        ratios = [_ratio(row, baseline) for baseline in baselines]
         taken = (row.shared_bytes, row.workspace_bytes, row.code_bytes)
         drawn.add_row(
             *(() if alone else (escape(row.workload),)),
             escape(row.target),
-            row.status.value,
+            str(row.status).replace("_", " ") if row.status == "code_only" else row.status.value,
             "-" if row.median_us is None else microseconds(row.median_us),
             *ratios,
             "-" if row.registers is None else str(row.registers),
             *("-" if n is None else quantity(n, "B") for n in taken),
         )
     out.print(drawn)
+    if any(row.unsure for row in table):
+        out.print("~: the 95 % interval of that ratio holds 1, so neither is faster for sure")
     for row in table:
         if row.message:
             line = f"{row.workload} on {row.target}: {row.message}"

@@ -19,6 +19,7 @@ from edgekernelbench.records.schema import Record, Spent
 if TYPE_CHECKING:
     from edgekernelbench.agents.model import Model
     from edgekernelbench.runs.order import Order
+    from edgekernelbench.runs.run import Observer
 
 
 RetryOption = Annotated[
@@ -217,7 +218,7 @@ def _stored(order: Order, model: str | None, answers: Path | None) -> Model | No
     return None
 
 
-def run_with_a_model(order: Order, display: Display, **asking: Any) -> list[Record]:
+def run_with_a_model(order: Order, observer: Observer, **asking: Any) -> list[Record]:
     """Runs with a provider's model; ``asking`` is for `llm.run.Asking`.
 
     Raises:
@@ -240,4 +241,4 @@ def run_with_a_model(order: Order, display: Display, **asking: Any) -> list[Reco
             "sandbox local: the agent runs as you and reaches your files and network; its records "
             "are marked unisolated"
         )
-    return run_with_model(order, Asking(**asking), display)
+    return run_with_model(order, Asking(**asking), observer)

@@ -46,9 +46,9 @@ def add(
     """Add own tasks: checked, copied, and from then on named like any other."""
     from edgekernelbench.suite.own.add import add as add_suite
 
-    shapes = dict(_shape(text) for text in shape or [])
-    ranges = dict(_range(text) for text in range_ or [])
-    added = add_suite(path, name, shapes, ranges, _class(tolerance), replace)
+    shapes = dict(shape_of(text) for text in shape or [])
+    ranges = dict(range_of(text) for text in range_ or [])
+    added = add_suite(path, name, shapes, ranges, tolerance_class(tolerance), replace)
     try:
         _print(added, json)
         out.file.flush()
@@ -90,7 +90,7 @@ def remove(name: Annotated[str, typer.Argument(help="Of the own suite.")]) -> No
     store.remove(name)
 
 
-def _class(text: str | None) -> ToleranceClass | None:
+def tolerance_class(text: str | None) -> ToleranceClass | None:
     known: tuple[ToleranceClass, ...] = get_args(ToleranceClass)
     if text is None:
         return None
@@ -102,7 +102,7 @@ def _class(text: str | None) -> ToleranceClass | None:
     )
 
 
-def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+def shape_of(text: str) -> tuple[str, tuple[int, ...]]:
     # A name may hold "=" and ",": what stands behind the last "=" are the numbers.
     name, _, numbers = text.rpartition("=")
     try:
@@ -114,7 +114,7 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, shape
 
 
-def _range(text: str) -> tuple[str, tuple[float, float]]:
+def range_of(text: str) -> tuple[str, tuple[float, float]]:
     name, _, numbers = text.rpartition("=")
     try:
         low, high = (float(number) for number in numbers.split(","))

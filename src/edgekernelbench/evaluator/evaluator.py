@@ -27,7 +27,7 @@ from edgekernelbench.evaluator.view import homes
 from edgekernelbench.targets.device import CudaDevice, Device
 from edgekernelbench.targets.host import cache_folder
 from edgekernelbench.targets.model import Target
-from edgekernelbench.targets.peaks import Peaks, device_peaks, load_peaks, rated_peaks
+from edgekernelbench.targets.peaks import Peaks, load_peaks, proven_peaks
 from edgekernelbench.targets.placement import choose_cores
 
 _LOG_BYTES = 1 << 20
@@ -88,12 +88,12 @@ class Evaluator:
         self.canary = Canary(self)
         # One object, so that a thread that holds the lock may take it again.
         self._lock = device_lock(target, self.cache_dir)
-        # The host's peaks are measured when they are first needed, a device's only on request:
-        # `ekb devices probe`.
+        # The host's peaks are measured when they are first needed. What is measured on a device
+        # (`ekb devices probe`) says what our kernels reach there, and accuses nobody.
         roofline = self.settings.roofline and machinery is None
         on_host = target.on_cpu
         self._measures_peaks = roofline and on_host
-        known = load_peaks if on_host else device_peaks
+        known = load_peaks if on_host else proven_peaks
         self._peaks = known(self.target.reference) if roofline else None
         self._peak_measurements = 0
         self._measuring_peaks = False
@@ -140,8 +140,7 @@ class Evaluator:
 
         Results are held against no roofline meanwhile.
         """
-        known = self._measures_peaks or self._peaks is not None
-        if not known or self._peak_measurements >= _PEAK_MEASUREMENTS:
+        if not self._measures_peaks or self._peak_measurements >= _PEAK_MEASUREMENTS:
             return False
         from edgekernelbench.evaluator.peaks import measure_peaks
 
@@ -150,8 +149,6 @@ class Evaluator:
         try:
             with self._by_reference() as evaluator:
                 self._peaks = measure_peaks(evaluator.target, evaluator)
-            if self.target.device is not None:
-                self._peaks = self._peaks.joined(rated_peaks(self.target))
         finally:
             self._measuring_peaks = False
         return True
@@ -175,9 +172,20 @@ class Evaluator:
             return "held against no roofline: the settings want none"
         if self._peaks is None:
             name = self.target.name
+            device = self.target.device
+            if device is None:
+                return (
+                    f"held against no roofline: the peaks of {name} are not measured; "
+                    f"`ekb devices probe --target {name}` does that"
+                )
+            if device.is_host_cpu:
+                return (
+                    f"held against no roofline: {name} is this host's processor, whose peaks are "
+                    "not measured; `ekb devices probe` does that"
+                )
             return (
-                f"held against no roofline: the peaks of {name} are not measured; "
-                f"`ekb devices probe --target {name}` does that"
+                f"held against no roofline: no document of {name}'s vendor says what it reaches; "
+                "a device profile can cite one"
             )
         when = f", {self._peaks.date}" if self._peaks.date else ""
         return f"held against the peaks of {self._peaks.target}: {self._peaks.method}{when}"
@@ -256,7 +264,7 @@ class Evaluator:
 _machinery = machinery
 
 
-def _is_here(target: Target) -> bool:
+def is_here(target: Target) -> bool:
     """Whether this host has what a target's programs run on."""
     if target.unreachable:
         return False
@@ -269,13 +277,14 @@ def require_here(target: Target) -> None:
     Raises:
         UsageError: it is one; says what is missing.
     """
-    if _is_here(target):
+    if is_here(target):
         return
     why = f": {target.unreachable}" if target.unreachable else ""
     raise UsageError(
         f"target {target.name!r} cannot be run here{why}",
         "`ekb check` and `ekb explain` generate and bill its code without the device; evaluations "
-        "run on llvm and c, this host, and on opencl and cuda, devices of it",
+        "run on llvm and c, this host, on opencl and cuda, devices of it, and on a profile of such "
+        "a device that has `kind: local`",
     )
 
 

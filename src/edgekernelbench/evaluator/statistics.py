@@ -184,22 +184,25 @@ def pair_rank(n: int, m: int) -> int | None:
     samples enclose the true one in at least 95 % of all cases; None when not even the extremes do.
     """
     tail, rank = 0, None
-    for u in range(n * m // 2 + 1):
-        tail += _arrangements(n, m, u)
+    for u, count in enumerate(_arrangements(n, m, n * m // 2)):
+        tail += count
         if 2 * tail * 20 > math.comb(n + m, n):  # more than 5 % in both tails
             break
         rank = u
     return rank
 
 
-@cache
-def _arrangements(n: int, m: int, u: int) -> int:
-    """In how many orders of ``n`` and ``m`` values exactly ``u`` pairs are inverted."""
-    if u < 0:
-        return 0
-    if n == 0 or m == 0:
-        return int(u == 0)
-    return _arrangements(n - 1, m, u - m) + _arrangements(n, m - 1, u)
+def _arrangements(n: int, m: int, most: int) -> list[int]:
+    """In how many orders of ``n`` and ``m`` values exactly 0, 1, ... ``most`` pairs are inverted:
+    the coefficients of the Gaussian binomial, the product over i = 1 ... n of
+    (1 - q^(m + i)) / (1 - q^i)."""
+    counts = [1, *[0] * most]
+    for i in range(1, n + 1):
+        for u in range(most, m + i - 1, -1):
+            counts[u] -= counts[u - m - i]
+        for u in range(i, most + 1):
+            counts[u] += counts[u - i]
+    return counts
 
 
 def _joined(one: Estimate, other: Estimate | None) -> Estimate:

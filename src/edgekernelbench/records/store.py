@@ -6,9 +6,7 @@ half-written is moved aside when the run is resumed; readers skip it and say so.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import stat
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -19,7 +17,7 @@ from pydantic_core import PydanticSerializationError
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
-from edgekernelbench.files import write_whole
+from edgekernelbench.files import append_line, mend_lines, write_whole
 from edgekernelbench.records.read import (
     KERNELS,
     RECORDS,
@@ -99,7 +97,7 @@ class RunStore:
         """
         path = self.folder / RECORDS
         try:
-            _append_whole(path, _line(record))
+            append_line(path, _line(record))
         except OSError as error:
             raise self._refused(path, error) from error
         self.done.add(record.id)
@@ -218,14 +216,7 @@ def _mend(path: Path) -> tuple[Record, ...]:
     """Moves a half-written last line aside; returns the records already there."""
     if not path.exists():
         return ()
-    data = path.read_bytes()
-    if data and not data.endswith(b"\n"):
-        cut = data.rfind(b"\n") + 1
-        with path.with_name(_PARTIAL).open("ab") as aside:
-            aside.write(data[cut:] + b"\n")
-            aside.flush()
-            os.fsync(aside.fileno())
-        os.truncate(path, cut)
+    mend_lines(path, path.with_name(_PARTIAL))
     return read_records(path).records
 
 
@@ -247,24 +238,3 @@ def _writable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_writable(inner) for inner in value]
     return value
-
-
-def _append_whole(path: Path, line: bytes) -> None:
-    """Adds a line and waits until it is on the disk; takes back what was written of one that does
-    not fit, where the disk still lets it."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
-        size = os.fstat(fd).st_size
-        if size and os.pread(fd, 1, size - 1) != b"\n":
-            line = b"\n" + line  # after a line that was cut off and could not be taken back
-        try:
-            written = 0
-            while written < len(line):
-                written += os.write(fd, line[written:])
-            os.fsync(fd)
-        except OSError:
-            with contextlib.suppress(OSError):  # a cut line is set aside when the run is resumed
-                os.ftruncate(fd, size)
-            raise
-    finally:
-        os.close(fd)

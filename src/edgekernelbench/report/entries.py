@@ -60,10 +60,10 @@ def read_entries(folders: Sequence[Path]) -> Entries:
     found: list[tuple[Path, Entry]] = []
     problems: list[str] = []
     for folder in folders:
-        parts, told = _read(folder)
+        parts, told = read_parts(folder)
         found += [(folder, part) for part in parts]
         problems += told
-    return Entries(_named(found), tuple(problems))
+    return Entries(named(found), tuple(problems))
 
 
 def read_whole(folder: Path) -> tuple[Entry, tuple[str, ...]]:
@@ -73,12 +73,22 @@ def read_whole(folder: Path) -> tuple[Entry, tuple[str, ...]]:
         UsageError: there is none.
     """
     loaded = find_records(folder)
-    resolved = folder.resolve()
-    name = resolved.name if resolved.is_dir() else resolved.parent.name
+    name = run_folder(folder).name
     return Entry(name, loaded.records, loaded.folders, _targets(loaded.folders)), loaded.problems
 
 
-def _read(folder: Path) -> tuple[list[Entry], tuple[str, ...]]:
+def run_folder(path: Path) -> Path:
+    """The folder that is named, or that holds the file of records that is."""
+    resolved = path.resolve()
+    return resolved if resolved.is_dir() else resolved.parent
+
+
+def read_parts(folder: Path) -> tuple[list[Entry], tuple[str, ...]]:
+    """Records of a folder, an entry for each kind that one score may not mix; and what was none.
+
+    Raises:
+        UsageError: there is none.
+    """
     whole, problems = read_whole(folder)
     places = {id(r): place for r, place in zip(whole.records, whole.folders, strict=True)}
     entries = [
@@ -104,20 +114,19 @@ def _target(settings: Path) -> Target | None:
     return None
 
 
-def _named(found: Sequence[tuple[Path, Entry]]) -> tuple[Entry, ...]:
+def named(found: Sequence[tuple[Path, Entry]]) -> tuple[Entry, ...]:
     """Names by folder; by agent and model too where a folder was divided, then by number."""
-    folders = [folder for folder, _ in found]
+    folders = [run_folder(folder) for folder, _ in found]
     taken: dict[str, int] = {}
-    named = []
-    for folder, entry in found:
-        resolved = folder.resolve()
-        name = resolved.name if resolved.is_dir() else resolved.parent.name
-        if any(f.resolve() != resolved and f.resolve().name == name for f in folders):
-            name = f"{resolved.parent.name}/{name}"
+    out = []
+    for folder, (_, entry) in zip(folders, found, strict=True):
+        name = folder.name
+        if any(other != folder and other.name == name for other in folders):
+            name = f"{folder.parent.name}/{name}"
         if folders.count(folder) > 1:
             name = f"{name}: {entry.agent}"
         taken[name] = taken.get(name, 0) + 1
         if taken[name] > 1:
             name = f"{name} ({taken[name]})"
-        named.append(Entry(name, entry.records, entry.folders, entry.targets))
-    return tuple(named)
+        out.append(replace(entry, name=name))
+    return tuple(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections import Counter, defaultdict
@@ -23,11 +24,14 @@ class Loss:
     Attributes:
         n: tasks that count at Fast@1.0 over the best baseline.
         failed: without a correct kernel, by status.
-        slow: with correct kernels, the fastest of each behind the best baseline by its median.
-        unsure: likewise ahead by median, but its interval reaches below 1.
+        slow: with correct kernels, all surely slower than the best baseline.
+        unsure: with correct kernels of which nobody can tell: the interval holds 1.
+        ahead: of these, those ahead by median.
+        noisy: of these, those that other work of the machine disturbed.
         overhead: of the slow and unsure, those whose time is mostly that of the call.
         slow_speedup: median speed-up over the slow ones.
-        rivals: what the slow ones lost to.
+        depth: product of the slow ones' slow-downs, as a logarithm.
+        rivals: what the slow ones lost to, with its route.
         worst: rows to look at first.
     """
 
@@ -36,42 +40,56 @@ class Loss:
     failed: Counter[EvaluationStatus]
     slow: int
     unsure: int
+    ahead: int
+    noisy: int
     overhead: int
     slow_speedup: float | None
+    depth: float
     rivals: Counter[str]
     worst: tuple[TaskRow, ...]
 
     @property
     def lost(self) -> int:
-        return self.slow + self.unsure + self.failed.total()
+        """For sure."""
+        return self.slow + self.failed.total()
 
 
 def losses(rows: Iterable[TaskRow]) -> tuple[Loss, ...]:
-    """Families that lost any task, most lost tasks first, then by share."""
+    """Families with a task that does not count as fast: most lost tasks first, of these the ones
+    that are furthest behind, then those with most undecided."""
     families: dict[str, list[TaskRow]] = defaultdict(list)
     for row in rows:
-        if row.outcome in ("fast", "slow", "failed"):
+        if row.outcome in ("fast", "unsure", "slow", "failed"):
             families[row.shown.task.family].append(row)
     found = [_loss(family, members) for family, members in families.items()]
     return tuple(
-        sorted((x for x in found if x.lost), key=lambda x: (-x.lost, -x.lost / x.n, x.family))
+        sorted(
+            (x for x in found if x.lost + x.unsure),
+            key=lambda x: (-x.lost, -x.depth, -x.unsure, x.family),
+        )
     )
 
 
 def _loss(family: str, rows: Sequence[TaskRow]) -> Loss:
-    behind = [(row, row.speedup) for row in rows if row.outcome == "slow"]
-    slow = sorted(((s, r) for r, s in behind if s is not None and s < 1), key=lambda x: x[0])
+    known = [(s, row) for row in rows if (s := row.speedup) is not None]
+    slow = sorted(((s, r) for s, r in known if r.outcome == "slow"), key=lambda x: x[0])
+    unsure = sorted(((s, r) for s, r in known if r.outcome == "unsure"), key=lambda x: x[0])
     failed = [row for row in rows if row.outcome == "failed"]
+    rival = (row.rival_told for _, row in slow)
+    worst = [*failed[:_EXAMPLES], *(row for _, row in slow), *(row for _, row in unsure)]
     return Loss(
         family=family,
         n=len(rows),
         failed=Counter(row.status for row in failed),
         slow=len(slow),
-        unsure=len(behind) - len(slow),
-        overhead=sum(row.overhead_dominated for row, _ in behind),
+        unsure=len(unsure),
+        ahead=sum(s >= 1 for s, _ in unsure),
+        noisy=sum(row.noisy for _, row in unsure),
+        overhead=sum(row.overhead_dominated for _, row in (*slow, *unsure)),
         slow_speedup=statistics.median(s for s, _ in slow) if slow else None,
-        rivals=Counter(row.rival for _, row in slow if row.rival is not None),
-        worst=tuple([*failed[:_EXAMPLES], *(row for _, row in slow)][:_EXAMPLES]),
+        depth=-sum(math.log(s) for s, _ in slow),
+        rivals=Counter(name for name in rival if name is not None),
+        worst=tuple(worst[:_EXAMPLES]),
     )
 
 

@@ -111,16 +111,16 @@ def _source(name: str) -> str:
 
 def why(loss: Loss) -> str:
     """A family's losses in one sentence."""
-    parts = []
+    parts = [f"{n} {words.plain(status.value)}" for status, n in loss.failed.most_common()]
     if loss.slow:
         rivals = ", ".join(f"{name} {n}" for name, n in loss.rivals.most_common(3))
         parts.append(
-            f"{loss.slow} correct but slower than the best baseline "
+            f"{loss.slow} correct but surely slower than the best baseline "
             f"(median {words.times(loss.slow_speedup)}; lost to {rivals})"
         )
     if loss.unsure:
-        parts.append(f"{loss.unsure} ahead by median, but not by the interval's lower bound")
-    parts += [f"{n} {words.plain(status.value)}" for status, n in loss.failed.most_common()]
+        noisy = f", {loss.noisy} measured on a noisy machine" if loss.noisy else ""
+        parts.append(f"{loss.unsure} undecided ({loss.ahead} ahead by median{noisy})")
     told = "; ".join(parts)
     return told + (f". Mostly launch overhead: {loss.overhead}" if loss.overhead else "")
 

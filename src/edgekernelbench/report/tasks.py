@@ -11,8 +11,9 @@ from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR, EvaluationStatu
 from edgekernelbench.records.schema import Record
 from edgekernelbench.scores.attempts import is_correct, is_fast, speedups, task_of
 
-Outcome = Literal["fast", "slow", "no_baseline", "failed", "outside"]
-"""``fast``: an attempt counts at Fast@1.0 over the best baseline. ``slow``: correct, none counts.
+Outcome = Literal["fast", "unsure", "slow", "no_baseline", "failed", "outside"]
+"""``fast``: an attempt counts at Fast@1.0 over the best baseline. ``slow``: correct, and surely
+slower: the interval of the speed-up ends below 1. ``unsure``: correct, and the interval holds 1.
 ``no_baseline``: correct, nothing to be held against. ``outside``: no denominator has it."""
 
 
@@ -50,9 +51,23 @@ class TaskRow:
         return None if found is None else found[0]
 
     @property
+    def noisy(self) -> bool:
+        """Other work disturbed the measurement."""
+        noise = None if self.performance is None else self.performance.noise
+        return noise is not None and noise.disturbed
+
+    @property
     def rival(self) -> str | None:
         """Name of the fastest scored baseline."""
         return None if self.shown.evaluation is None else self.shown.evaluation.best
+
+    @property
+    def rival_told(self) -> str | None:
+        """Its name and by which route it was made: ``tvm (ONNX twin)``."""
+        if self.shown.evaluation is None or self.rival is None:
+            return None
+        route = self.shown.evaluation.baselines[self.rival].route.split(",")[0]
+        return f"{self.rival} ({route})" if route else self.rival
 
     @property
     def rival_us(self) -> float | None:
@@ -84,18 +99,21 @@ def _row(task: str, places: Sequence[int], records: Sequence[Record]) -> TaskRow
         status = Counter(record.status for record in inside or attempts).most_common(1)[0][0]
         shown = next(record for record in attempts if record.status is status)
     return TaskRow(
-        task, tuple(places), tuple(attempts), shown, _outcome(right, bool(inside)), status
+        task, tuple(places), tuple(attempts), shown, _outcome(right, bool(inside), shown), status
     )
 
 
-def _outcome(right: Sequence[Record], counted: bool) -> Outcome:
+def _outcome(right: Sequence[Record], counted: bool, shown: Record) -> Outcome:
     if not counted:
         return "outside"
     if not right:
         return "failed"
     if any(is_fast(record, "best", 1.0) for record in right):
         return "fast"
-    return "slow" if any("best" in speedups(record) for record in right) else "no_baseline"
+    if shown.evaluation is None or shown.evaluation.best is None:
+        return "no_baseline"
+    high = shown.evaluation.baselines[shown.evaluation.best].speedup_high
+    return "slow" if high is not None and high < 1 else "unsure"
 
 
 def _rank(record: Record) -> tuple[bool, bool, float]:

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from edgekernelbench.errors import UsageError
+from edgekernelbench.records.schema import Record
 from edgekernelbench.report.plots.curves import fast_plot
 from edgekernelbench.report.view import View
 from edgekernelbench.scores.agents import agent_row
@@ -53,13 +54,16 @@ def together(views: Sequence[View]) -> Together | None:
         rows,
         baseline_order({name for row in rows for name in row["fast_at"]}),
         fast_plot(curves, title, None),
-        tuple(_paired(views[0], view) for view in views[1:]),
+        tuple(
+            paired(view.entry.name, view.entry.records, views[0].entry.records)
+            for view in views[1:]
+        ),
     )
 
 
-def _paired(first: View, other: View) -> Paired:
+def paired(name: str, records: Sequence[Record], first: Sequence[Record]) -> Paired:
+    """What a paired test says of records against the first's."""
     try:
-        result = compare(other.entry.records, first.entry.records)
+        return Paired(name, compare(records, first), "")
     except UsageError as error:
-        return Paired(other.entry.name, None, error.message)
-    return Paired(other.entry.name, result, "")
+        return Paired(name, None, error.message)

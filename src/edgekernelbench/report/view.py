@@ -18,6 +18,7 @@ from edgekernelbench.report.plots.curves import Curve, curves_of, fast_plot
 from edgekernelbench.report.plots.points import Roofs, gap_plot, roofline_plot
 from edgekernelbench.report.roofs import roofs_of
 from edgekernelbench.report.tasks import TaskRow, task_rows
+from edgekernelbench.report.words import budget_words
 from edgekernelbench.scores.attempts import baseline_order, counted, is_correct
 from edgekernelbench.scores.score import score
 
@@ -57,6 +58,11 @@ class View:
     rooflines: tuple[Roofline, ...]
     spending: tuple[Spending, ...]
     matrix: Matrix | None
+
+    @property
+    def timed(self) -> int:
+        """Tasks with a correct kernel and a baseline."""
+        return sum(self.outcomes[name] for name in ("fast", "unsure", "slow"))
 
     def link(self, task: str) -> str:
         """Address of a task's section within the page."""
@@ -142,7 +148,7 @@ def _facts(entry: Entry) -> Facts:
         tell("agent", record.agent)
         tell("model", record.model)
         tell("target", record.task.target)
-        tell("budget of an attempt", _budget(record.limits))
+        tell("budget of an attempt", budget_words(record.limits))
         tell("tolerances", f"version {record.task.tolerance_version}")
         tell("edgekernelbench", record.versions.get("edgekernelbench"))
         tell("isolation", None if record.isolated else "the agent was not isolated")
@@ -157,11 +163,6 @@ def _facts(entry: Entry) -> Facts:
     days = sorted({record.started[:10] for record in entry.records})
     tell("date", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}")
     return tuple((name, ", ".join(values)) for name, values in told.items())
-
-
-def _budget(limits: Spent) -> str:
-    known = limits.model_dump(exclude_none=True)
-    return ", ".join(f"{value:,g} {name}" for name, value in known.items()) or "no limits"
 
 
 def _spending(records: Sequence[Record]) -> Iterable[Spending]:

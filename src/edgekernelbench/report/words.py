@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from edgekernelbench.records.schema import Spent
+
 
 def times(value: float | None) -> str:
     """A ratio: ``1.07x``, ``0.054x``, ``123x``."""
@@ -70,6 +72,16 @@ def amount(value: float, name: str) -> str:
 def plain(name: str) -> str:
     """A stored name in words: ``wrong_result`` becomes ``wrong result``."""
     return name.replace("_", " ").removesuffix(" ir") + (" IR" if name.endswith("_ir") else "")
+
+
+def budget_words(limits: Spent) -> str:
+    """What an attempt may use: ``8 evaluations, 60 seconds``."""
+    known = limits.model_dump(exclude_none=True)
+    words = (
+        f"{value:,g} {name.removesuffix('s') if value == 1 else name}"
+        for name, value in known.items()
+    )
+    return ", ".join(words) or "no limits"
 
 
 def signed(value: float) -> str:

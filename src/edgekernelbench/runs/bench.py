@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from edgekernelbench.evaluator.attempt import Check
 from edgekernelbench.evaluator.model import Evaluation
 from edgekernelbench.evaluator.stages import NoProfile, StageProfile
 from edgekernelbench.evaluator.task import as_task
+from edgekernelbench.runs.turns import Turns
 from edgekernelbench.suite.model import Workload
 
 
@@ -35,7 +35,7 @@ class Bench:
     def __init__(self, evaluator: Evaluator, kept: int = 4) -> None:
         self.evaluator = evaluator
         self._kept = kept
-        self._lock = threading.Lock()
+        self._turns = Turns()
         self._closed = False
         self._sessions: OrderedDict[str, TaskSession] = OrderedDict()
 
@@ -74,7 +74,7 @@ class Bench:
         """Nothing is measured meanwhile, by no attempt and by no other process; yields the seconds
         spent waiting for that."""
         asked = time.perf_counter()
-        with self._lock:
+        with self._turns.turn(None, self._sessions):
             if self._closed:
                 raise Stopped
             with self.evaluator.device_lock():
@@ -91,7 +91,7 @@ class Bench:
 
     @contextmanager
     def _session(self, workload: Workload) -> Iterator[TaskSession]:
-        with self._lock:
+        with self._turns.turn(workload.id, self._sessions):
             if self._closed:
                 raise Stopped
             session = self._sessions.pop(workload.id, None)
@@ -106,7 +106,7 @@ class Bench:
         """Ends all baseline processes; whoever waits for the device is turned away. May be called
         again."""
         self._closed = True
-        with self._lock:
+        with self._turns.turn(None, self._sessions):
             while self._sessions:
                 self._sessions.popitem()[1].close()
 

@@ -13,9 +13,11 @@ def agent_row(agent: str, records: Sequence[Record]) -> dict[str, Any]:
     """What an agent reached and used up, over all tasks of its run.
 
     Returns:
-        ``correct_at``: Correct@1. ``fast_at``: Fast@1.0 by baseline; ``best`` is the fastest scored
-        one. ``geomean_speedup``: by baseline, over correct kernels. Sums over attempts: ``tokens``
-        and ``cost`` (None where no provider told), ``evaluations``, ``seconds``.
+        ``correct_at``: Correct@1; ``outside_denominator`` counts the attempts that no share has.
+        ``fast_at``: Fast@1.0 by baseline; ``best`` is the fastest scored one.
+        ``geomean_speedup``: by baseline, over correct kernels, with ``geomean_interval``. Sums over
+        attempts: ``tokens`` and ``cost`` (None where no provider told), ``evaluations``,
+        ``seconds``.
     """
     scored = score(records)
     spent = [record.spent for record in records]
@@ -23,10 +25,12 @@ def agent_row(agent: str, records: Sequence[Record]) -> dict[str, Any]:
         "agent": agent,
         "n": scored["n"],
         "attempts": len(records),
+        "outside_denominator": scored["outside_denominator"],
         "statuses": scored["statuses"],
         "correct_at": scored["correct_at"]["1"],
         "fast_at": {name: at["1.0"] for name, at in scored["fast_at"].items()},
         "geomean_speedup": scored["geomean_speedup"],
+        "geomean_interval": scored["geomean_interval"],
         "tokens": _sum([s.tokens for s in spent]),
         "cost": _sum([s.cost for s in spent]),
         "evaluations": _sum([s.evaluations for s in spent]),

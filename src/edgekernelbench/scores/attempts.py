@@ -75,3 +75,14 @@ def has_baseline(attempts: Sequence[Record], baseline: str) -> bool:
     """A failed attempt says nothing of the baselines, so it counts for each of them."""
     correct = [r for r in attempts if is_correct(r)]
     return not correct or any(baseline in speedups(r) for r in correct)
+
+
+def rivals(attempts: Iterable[Record]) -> set[str]:
+    """Names of the scored baselines that were measured beside correct attempts."""
+    return {
+        name
+        for record in attempts
+        if is_correct(record) and record.evaluation is not None
+        for name, result in record.evaluation.baselines.items()
+        if result.scored and result.status == "measured"
+    }

@@ -16,6 +16,7 @@ from edgekernelbench.scores.attempts import (
     has_baseline,
     is_correct,
     is_fast,
+    rivals,
     speedups,
 )
 from edgekernelbench.scores.changes import changes
@@ -118,9 +119,9 @@ def _notes(a: Sequence[Record], b: Sequence[Record], pairs: Pairs) -> list[str]:
         if here != there:
             told = [", ".join(sorted(v)) or "none" for v in (here, there)]
             notes.append(f"{package} differs: {told[0]} and {told[1]}")
-    rivals = sum(_rivals(x) != _rivals(y) for x, y in pairs.values() if _rivals(x) and _rivals(y))
-    if rivals:
-        notes.append(f"{rivals} tasks had other scored baselines to beat, so other a `best`")
+    others = sum(rivals(x) != rivals(y) for x, y in pairs.values() if rivals(x) and rivals(y))
+    if others:
+        notes.append(f"{others} tasks had other scored baselines to beat, so other a `best`")
     return notes
 
 
@@ -135,16 +136,6 @@ def _versions(records: Sequence[Record]) -> dict[str, set[str]]:
         for package, version in record.versions.items():
             found.setdefault(package, set()).add(version)
     return found
-
-
-def _rivals(attempts: Sequence[Record]) -> set[str]:
-    return {
-        name
-        for record in attempts
-        if is_correct(record) and record.evaluation is not None
-        for name, result in record.evaluation.baselines.items()
-        if result.scored and result.status == "measured"
-    }
 
 
 # ---------------------------------------------------------------- shares

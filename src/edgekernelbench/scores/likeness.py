@@ -95,6 +95,12 @@ def _refuse(name: str, a: set[str], b: set[str]) -> None:
         )
 
 
+def conditions(records: Sequence[Record]) -> dict[str, tuple[str, ...]]:
+    """What records tell of how they were measured, by its name; without what none tells."""
+    told = {name: tuple(sorted(set(values(records)))) for name, values in _CONDITIONS.items()}
+    return {name: values for name, values in told.items() if values}
+
+
 def _performances(records: Iterable[Record]) -> Iterator[Performance]:
     for record in records:
         evaluation = record.evaluation

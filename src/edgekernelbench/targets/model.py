@@ -50,7 +50,8 @@ class RatedPeak(BaseModel):
     Attributes:
         of: ``bandwidth`` (bytes read and written), or the dtype of multiply-adds that count 2.
         rate: a second.
-        source: ``vendor``: derived from its documents; ``measured``: by kernels in the IR.
+        source: ``vendor``: derived from its documents; ``measured``: by kernels in the IR; ``own``:
+            whoever wrote the profile vouches for it.
         spread: half width of the 95 % interval of the measured median, relative.
         working_set: bytes that the measuring kernel touches, of a bandwidth.
     """
@@ -59,7 +60,7 @@ class RatedPeak(BaseModel):
 
     of: str
     rate: float
-    source: Literal["vendor", "measured"]
+    source: Literal["vendor", "measured", "own"]
     spread: float | None = None
     working_set: int | None = None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from edgekernelbench.files import write_whole
-from edgekernelbench.targets.host import cache_folder
+from edgekernelbench.targets.host import cache_folder, host_target
 from edgekernelbench.targets.model import Target
 
 
@@ -109,11 +109,16 @@ class Peaks(BaseModel):
         return max(b.bytes_per_s for b in self.bandwidths if b.working_set >= least)
 
 
-def rated_peaks(target: Target) -> Peaks | None:
+def rated_peaks(target: Target, by_vendor: bool = False) -> Peaks | None:
     """What the target's profile says it reaches, the highest figure of each; None where it says
-    nothing of f32 or of memory."""
-    f32 = [peak.rate for peak in target.peaks if peak.of == "f32"]
-    rated = [peak for peak in target.peaks if peak.of == "bandwidth"]
+    nothing of f32 or of memory.
+
+    Args:
+        by_vendor: only figures from a vendor's documents count.
+    """
+    known = [peak for peak in target.peaks if not by_vendor or peak.source == "vendor"]
+    f32 = [peak.rate for peak in known if peak.of == "f32"]
+    rated = [peak for peak in known if peak.of == "bandwidth"]
     if not f32 or not rated:
         return None
     beyond_caches = 2 * max(target.cache_bytes, default=0)
@@ -133,8 +138,19 @@ def rated_peaks(target: Target) -> Peaks | None:
         bandwidths=tuple(sorted(bandwidths, key=lambda b: b.working_set)),
         kernels={},
         date="",
-        method=f"figures of its profile ({', '.join(sorted({p.source for p in target.peaks}))})",
+        method=f"figures of its profile ({', '.join(sorted({p.source for p in known}))})",
     )
+
+
+def proven_peaks(target: Target) -> Peaks | None:
+    """What no kernel on a device beats: the figures of its vendor or, where the device is this
+    host's processor, the host's measured peaks; None where neither is known. What kernels of our
+    own reached on a device is no proof of what it cannot do."""
+    rated = rated_peaks(target, by_vendor=True)
+    if target.device is not None and target.device.is_host_cpu:
+        measured = load_peaks(host_target())
+        return rated if measured is None else measured.joined(rated)
+    return rated
 
 
 def device_peaks(target: Target) -> Peaks | None:

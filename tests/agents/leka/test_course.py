@@ -271,7 +271,8 @@ def test_a_profile_costs_an_evaluation_and_is_taken_once_for_a_kernel() -> None:
         agent.attempt(task(), device, 0)
         assert len(bench.profiled) == len(set(bench.profiled)) and len(bench.profiled) <= profiles
         spent = device.budget.spent.evaluations
-        assert spent == len(bench.measured) + len(bench.profiled) and spent <= evaluations
+        assert spent == len(bench.measured) + len(bench.profiled)
+        assert spent is not None and spent <= evaluations
         assert bool(bench.profiled) == (profiles > 0)
         steps = [step for step in device.trajectory if step.action == "profile"]
         assert [step.reason for step in steps] == ["no"] * len(bench.profiled)

@@ -64,6 +64,22 @@ def not_correct(seen: Observation) -> Route | None:
 
 
 @rule
+def nests_of_a_short_call(seen: Observation) -> Route | None:
+    """A call that does little else than be called: only fewer nests can make it shorter."""
+    if not seen.correct or not seen.overhead:
+        return None
+    # A stage that is used where it is computed need not be stored; bytes stored between stages
+    # are the sign that stages stand in nests of their own. Stages alone do not say it.
+    if len(seen.stages) < 3 or seen.explanation.workspace_bytes == 0:
+        return None
+    return Route(
+        "schedule",
+        f"most of the time is that of the call itself, and {len(seen.stages)} stages store "
+        f"{seen.explanation.workspace_bytes} bytes between them: fuse them into fewer nests",
+    )
+
+
+@rule
 def surplus_operations(seen: Observation) -> Route | None:
     """More operations than the task has: recomputation, or a poor algorithm."""
     if seen.surplus is None or seen.surplus < 1.5 or seen.bound == "memory":

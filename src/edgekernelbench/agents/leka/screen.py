@@ -65,12 +65,12 @@ _SLOWER = 4.0
 
 
 def surely_slower(found: Screened, best: Screened) -> float | None:
-    """How many times the best candidate's estimate that of another is, where it is so many that
-    measuring is not worth it. What has holes is never given up: its variants may differ."""
-    mine, least = found.estimated_us, best.estimated_us
-    if mine is None or least is None or mine <= _SLOWER * least or find_holes(found.kernel):
+    """How many times the best candidate's estimate the least of another is, where it is so many
+    that measuring is not worth it. What has holes is never given up: its variants may differ."""
+    if found.estimate is None or best.estimate is None or find_holes(found.kernel):
         return None
-    return mine / least
+    times = found.estimate.least_us / best.estimate.us
+    return times if times > _SLOWER else None
 
 
 class Screen:
@@ -199,8 +199,8 @@ class Screen:
 
     # ------------------------------------------------------------ meaning
     def _wrong(self, form: str, text: str) -> str:
-        """What is wrong with the results of a compute layer at reduced sizes, beginning with
-        `_WRONG`; why that is not known; or nothing."""
+        """What is wrong with the results of a compute layer, beginning with `_WRONG`; why that is
+        not known; or nothing."""
         if form not in self._right:
             with self._device.still():
                 self._right[form] = _compared(self._task.workload, text)
@@ -211,25 +211,30 @@ _WRONG = "wrong results"
 
 
 def _compared(workload: Workload, text: str) -> str:
-    """Interprets a kernel at the pattern's small sizes, where it verifies at them, and compares
-    with the reference that the task's statement shows."""
+    """Interprets a kernel and compares with the reference that the task's statement shows: at the
+    pattern's small sizes or, where it does not verify at them, at the task's own."""
     small = workload.small()
     checked = check_text(text, small.bindings)
-    if checked.program is None:
-        return "not interpreted: it does not verify at reduced sizes"
-    stored = sum(stage.tensor.bytes for _, stage in core.stages(checked.program.body))
+    if checked.program is not None:
+        return _compared_at(small, checked.program, _DRAWS)
+    whole = check_text(text)
+    return "" if whole.program is None else _compared_at(workload, whole.program, 1)
+
+
+def _compared_at(workload: Workload, program: core.Program, draws: int) -> str:
+    stored = sum(stage.tensor.bytes for _, stage in core.stages(program.body))
     if stored > _STAGE_BYTES:
         return "not interpreted: it stores too much"
-    for seed in range(_DRAWS):
-        inputs = small.inputs(seed)
-        truth = small.truth(inputs, cache=False)
+    for seed in range(draws):
+        inputs = workload.inputs(seed)
         try:
-            outputs = interpret(checked.program, inputs, "declared", _INTERPRET_S)
+            outputs = interpret(program, inputs, "declared", _INTERPRET_S)
         except InterpretError as error:
             return f"not interpreted: {error}"
-        verdict = small.compare(outputs, truth)
+        truth = workload.truth(inputs, cache=False)
+        verdict = workload.compare(outputs, truth)
         if not verdict.passed:
-            return f"{_WRONG} at {_sizes(small)}: {_fault(verdict)}{_where(outputs, truth)}"
+            return f"{_WRONG} at {_sizes(workload)}: {_fault(verdict)}{_where(outputs, truth)}"
     return ""
 
 

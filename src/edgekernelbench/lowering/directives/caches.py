@@ -61,9 +61,12 @@ def resolve_caches(
             for item in line.tensors:
                 reader.read(line, item)
     changed, made = add_caches(program, reader.requests.values(), names)
+    for pair in reader.lines.keys() - made.keys():
+        reader.taken_over(*pair)
     places = tuple(
         Placement(made[pair], line.target.name, line.loop, span)
         for pair, (line, span) in reader.lines.items()
+        if pair in made
     )
     return Caches(changed, places, made, frozenset(reader.refused))
 
@@ -174,6 +177,14 @@ class _Reader:
             if dtype is not None:
                 self.requests[first, name] = Request(first, name, dtype)
                 self.lines[first, name] = (line, item.span)
+
+    def taken_over(self, stage: str, name: str) -> None:
+        """Reports a tensor of which nothing is left to copy."""
+        _, span = self.lines[stage, name]
+        message = f"`{stage}` reads `{name}` only for an index of what it has another copy of"
+        help = [f"drop `{name}`: the stage that makes that copy reads it, once"]
+        self.names.report.error(rules.UNREAD, message, span, help)
+        self.refused.add(name)
 
     def _dtype(self, item: surface.Cached, tensor: Tensor) -> DType | None:
         dtype = item.dtype or tensor.dtype

@@ -11,6 +11,7 @@ from edgekernelbench.lowering import rules
 from edgekernelbench.lowering.directives.caches import Caches
 from edgekernelbench.lowering.directives.threads import level_of
 from edgekernelbench.lowering.directives.values import Numbers
+from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.gpu.device import Level
 from edgekernelbench.lowering.gpu.fetch import is_spread
 from edgekernelbench.lowering.plan import Plan
@@ -81,3 +82,23 @@ def check_doubled(
             message = f"`{name}` has a `loops` line, and is fetched ahead"
             help = [f"drop the `loops` line: any thread takes any element of `{name}`"]
             report.error(rules.AHEAD_COPY, message, spans.get(name), help)
+        elif made := _made_inside(plan, name):
+            message = (
+                f"`{made}` is computed in `{place.target}.{piece.name}`, turn by turn: nothing "
+            )
+            message += f"of the next turn is there for `{name}`"
+            help = ["drop the `prefetch` line", f"or place `{made}` further outside"]
+            report.error(rules.AHEAD_COPY, message, spans.get(name), help)
+
+
+def _made_inside(plan: Plan, copy: str) -> str | None:
+    """What a copy reads that is computed in the loop in which it is made, or further inside."""
+    place = plan.attach[copy]
+    for load in loads(plan.stages[copy].stage.expr):
+        name = load.tensor.name
+        while name in plan.attach:
+            around = plan.attach[name]
+            if around.target == place.target and around.depth >= place.depth:
+                return load.tensor.name
+            name = around.target
+    return None

@@ -12,6 +12,7 @@ from edgekernelbench.lowering.emit.context import Context
 from edgekernelbench.lowering.emit.tree import Tree
 from edgekernelbench.lowering.expr.rewrite import loads
 from edgekernelbench.lowering.gpu.spread import SPREAD
+from edgekernelbench.lowering.gpu.team import Team
 from edgekernelbench.lowering.plan import StagePlan, extents_of, own_axes
 
 MAX_COPIED = 4
@@ -52,6 +53,27 @@ class PlacedChecks:
             }
         if threads - set(parts):
             self._not_covered(name, "several threads would compute the same elements")
+
+    def one_thread(self, name: str, target: str, depth: int, team: Team | None) -> None:
+        """What is placed in a loop of a thread is that thread's business alone: threads of further
+        loops inside have results of the target that it cannot read, and would write what it does.
+        """
+        if self.ctx.device is None or self.ctx.device.level != "thread" or team is None:
+            return
+        if self.tree.homes[name] is not None and not self.tree.consumes(target, name):
+            return  # each makes what it needs
+        nest = self._plan(target).pieces
+        shared = zip(team.pieces, team.counts, strict=True)
+        inside = [piece for piece, n in shared if n > 1 and piece in nest[depth + 1 :]]
+        if inside:
+            loop, inner = nest[depth].name, inside[-1].name
+            message = (
+                f"`{name}` is placed in `{target}.{loop}`, whose elements are several threads'"
+            )
+            help = (
+                f"place it in `{target}.{inner}`, the last of its `thread` loops, or outside them"
+            )
+            self.ctx.refuse(rules.GPU_LOOPS, name, message, help)
 
     def reuse(self, name: str, copy: Box, box: Box) -> None:
         """A cache must be read about as often as it is written; ``box``: of its reader."""

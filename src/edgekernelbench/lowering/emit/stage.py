@@ -221,6 +221,7 @@ class Emitter:
         checks = PlacedChecks(self.ctx, self.tree)
         for member in here:
             checks.cover(member, boxes[member])
+            checks.one_thread(member, name, k, self.teams.get(name))
             if self.ctx.plan.caches.get(member) is not None:
                 checks.reuse(member, boxes[member], box)
             checks.tile(member, boxes[member], self.tiles.get(member, boxes[member]))
@@ -376,24 +377,26 @@ class Emitter:
             if not members or device.level != "block":
                 return None
 
-            def boxes(number: Expr) -> dict[str, Box]:
-                found, _ = self.tree.boxes(name, k, part(number), self.ctx.ranges)
-                return {n: self._own(n, found[n]) for n in members}
-
-            doubled = Doubled(self.ctx, [self._plan(n) for n in members], boxes, self._half)
+            found, _ = self.tree.boxes(name, k, part(core.VarRef(var)), self.ctx.ranges)
+            boxes = {n: self._own(n, found[n]) for n in members}
+            homes = {n: self._half(n, boxes[n], var) for n in members}
+            plans = [self._plan(n) for n in members]
+            doubled = Doubled(self.ctx, plans, var, boxes, homes)
             before = self.flowing
             self.flowing = before | frozenset(members)
-            made = doubled.first(), doubled.around(var, last, make)
+            made = doubled.first(), doubled.around(last, make)
             self.flowing = before
             return made
 
         return loop
 
-    def _half(self, name: str, box: Box, half: Expr) -> Storage:
-        """One half of a double buffer, as the tile that holds ``box`` of a stage."""
+    def _half(self, name: str, box: Box, turn: Var) -> Storage:
+        """The half of a double buffer that an iteration uses, as the tile that holds ``box`` of a
+        stage."""
         whole = self._home(name, box, [])
         size = whole.buffer.size
         buffer = device_of(self.ctx).tile(self.ctx, name, whole.buffer.dtype, 2 * size)
+        half = core.Binary("mod", core.VarRef(turn), int_const(2), DType.S32)
         first = core.Binary("mul", half, int_const(size), DType.S32)
         (index,) = whole.index
         return Storage(buffer, whole.formals, (core.Binary("add", first, index, DType.S32),))

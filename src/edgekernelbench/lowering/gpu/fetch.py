@@ -11,8 +11,8 @@ that is there, and what they bring is stored behind that work, into the other ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import prod
 
 from edgekernelbench.ir import core
@@ -209,29 +209,36 @@ class _At:
 class Doubled:
     """Copies that are fetched one iteration of a loop ahead.
 
+    Boxes and places are found once, for any iteration, and those of a certain one follow from them:
+    how large a box comes out depends on what is known of the iteration, and all must be alike.
+
     Attributes:
         plans: of the copies.
-        boxes: the parts of them that an iteration needs, by its number.
+        turn: the number of an iteration.
+        boxes: the parts of the copies that an iteration needs, by ``turn``.
+        homes: where they lie in it.
     """
 
     ctx: Context
     plans: list[StagePlan]
-    boxes: Callable[[Expr], dict[str, Box]]
-    home: Callable[[str, Box, Expr], Storage]
+    turn: Var
+    boxes: Mapping[str, Box]
+    homes: Mapping[str, Storage]
 
     def first(self) -> list[Stmt]:
         """Fetches what the first iteration needs, in front of the loop."""
-        return self._copies(int_const(0))
+        first = int_const(0)
+        with self.ctx.stored(self._storages(first)):
+            return [s for fetch in self._fetches(first) for s in fetch.copy()]
 
-    def around(self, turn: Var, last: int, make: Callable[[], list[Stmt]]) -> list[Stmt]:
+    def around(self, last: int, make: Callable[[], list[Stmt]]) -> list[Stmt]:
         """An iteration, its work made by ``make``; what the next one needs comes in meanwhile."""
-        here = core.VarRef(turn)
+        here = core.VarRef(self.turn)
         following = core.Binary("add", here, int_const(1), DType.S32)
         out: list[Stmt] = []
         with self.ctx.below(here, last):
-            boxes = self.boxes(self.ctx.simple(following))
             with self.ctx.stored(self._storages(following)):
-                fetches = [Fetch.of(self.ctx, p, boxes[p.stage.name]) for p in self.plans]
+                fetches = self._fetches(following)
             kept = [fetch.registers(out) for fetch in fetches]
             loads = [s for f, r in zip(fetches, kept, strict=True) for s in f.load(r)]
         more = core.Binary("lt", here, int_const(last), DType.BOOL)
@@ -243,15 +250,18 @@ class Doubled:
             stores = [s for f, r in zip(fetches, kept, strict=True) for s in f.store(r)]
         return out + [under(more, region, ahead) for region in stores]
 
-    def _copies(self, number: Expr) -> list[Stmt]:
-        boxes = self.boxes(number)
-        with self.ctx.stored(self._storages(number)):
-            fetches = [Fetch.of(self.ctx, p, boxes[p.stage.name]) for p in self.plans]
-            return [s for fetch in fetches for s in fetch.copy()]
+    def _fetches(self, number: Expr) -> list[Fetch]:
+        return [Fetch.of(self.ctx, plan, self._box(plan, number)) for plan in self.plans]
+
+    def _box(self, plan: StagePlan, number: Expr) -> Box:
+        box = self.boxes[plan.stage.name]
+        return {v: replace(span, base=self._turned(span.base, number)) for v, span in box.items()}
 
     def _storages(self, number: Expr) -> dict[str, Storage]:
-        number = self.ctx.simple(number)
-        half = core.Binary("mod", number, int_const(2), DType.S32)
-        boxes = self.boxes(number)
-        names = [plan.stage.name for plan in self.plans]
-        return {name: self.home(name, boxes[name], half) for name in names}
+        return {
+            name: replace(home, index=tuple(self._turned(index, number) for index in home.index))
+            for name, home in self.homes.items()
+        }
+
+    def _turned(self, expr: Expr, number: Expr) -> Expr:
+        return self.ctx.simple(substitute(expr, {self.turn: number}))

@@ -35,13 +35,16 @@ class DeviceNests:
     levels: Mapping[str, Level]
     known: dict[str, Nest] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
+    making: set[str] = field(default_factory=set)
 
     def of(self, name: str) -> Nest:
         """The nest of a stage."""
         if name in self.given:
             return self.given[name]
         if name not in self.known:
+            self.making.add(name)
             self.known[name] = self._default(name)
+            self.making.discard(name)
         return self.known[name]
 
     def level(self, name: str) -> Level:
@@ -71,6 +74,8 @@ class DeviceNests:
         if name not in self.placed:
             return None
         target, loop = self.placed[name]
+        if target in self.making:  # placed in a circle, too
+            return None
         pieces = self.of(target).pieces
         depth = next((k for k, piece in enumerate(pieces) if piece.name == loop), None)
         if depth is None or target not in self.graph.producers(name):

@@ -16,7 +16,7 @@ from edgekernelbench.ir.core import Expr, Program, Stage, Tensor
 from edgekernelbench.ir.dtypes import DType
 from edgekernelbench.lowering.expr.linear import int_const, shifted
 from edgekernelbench.lowering.expr.ranges import range_of
-from edgekernelbench.lowering.expr.rewrite import Names, free_vars, map_children
+from edgekernelbench.lowering.expr.rewrite import Names, free_vars, loads, map_children
 from edgekernelbench.lowering.graph import Place, axis_ranges, build_graph, map_stages
 from edgekernelbench.lowering.passes.pads import (
     all_of,
@@ -61,7 +61,8 @@ def add_caches(
     components of one reduction read the same copy.
 
     Returns:
-        the program, and the names of the copies by (stage, tensor).
+        the program, and the names of the copies by (stage, tensor). None where the stage reads
+        the tensor only to know what it reads of another one, which its copy does in its place.
     """
     graph = build_graph(program)
     groups = siblings(graph)
@@ -76,6 +77,8 @@ def add_caches(
     for name, place in graph.places.items():
         for tensor, request in sorted(wanted.get(name, {}).items()):
             here = Place(stages[name], place.loops, place.rank)
+            if all(load.tensor.name != tensor for load in loads(stages[name].expr)):
+                continue  # its reads went into the copy of another tensor, whose indices they are
             copier = _Copier(here, request, names, taken)
             copies.setdefault(name, []).append(copier.define())
             for member in groups.get(name, (name,)):

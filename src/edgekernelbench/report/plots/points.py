@@ -42,10 +42,10 @@ def gap_plot(rows: Iterable[TaskRow], link: Link) -> Markup | None:
     ]
     if not points:
         return None
-    slow = sum(row.outcome == "slow" for row, _, _ in points)
+    slow, unsure = (sum(r.outcome == name for r, _, _ in points) for name in ("slow", "unsure"))
     frame = Frame(
         f"{len(points)} tasks with a correct kernel by the time of their best baseline and the "
-        f"speed-up over it: {slow} lie where a kernel is correct but does not count as fast.",
+        f"speed-up over it: {slow} are surely slower than it, {unsure} undecided.",
         log_scale(us for _, us, _ in points),
         log_scale([*(s for _, _, s in points), 0.8, 1.25]),
         "time of the best baseline",
@@ -114,14 +114,16 @@ def _intensity(row: TaskRow) -> tuple[TaskRow, float, float] | None:
 
 
 def _point(frame: Frame, x: float, y: float, row: TaskRow, href: str, words: str) -> None:
-    """A circle for what is fast, a triangle for what is not, hollow where the call itself takes
-    most of the time: told apart without colours. The table has the same, for keyboards."""
+    """A circle for what is fast, a triangle for what is not, a diamond for what is undecided,
+    hollow where the call itself takes most of the time: told apart without colours. The table has
+    the same, for keyboards."""
     at, up = frame.px(x), frame.py(y)
     hollow = " hollow" if row.overhead_dominated else ""
     if row.outcome == "fast":
         shape = Markup('<circle cx="{x}" cy="{y}" r="{r}"/>').format(x=at, y=up, r=_R)
     else:
-        path = f"M{at:.1f} {up + 5:.1f}l-5 -9h10z"
+        corners = "l-5 -5l5 -5l5 5z" if row.outcome == "unsure" else "l-5 -9h10z"
+        path = f"M{at:.1f} {up + 5:.1f}{corners}"
         shape = Markup('<path d="{path}"/>').format(path=path)
     frame.add(
         '<a href="{href}" tabindex="-1" class="point {css}"><title>{words}</title>{shape}</a>',

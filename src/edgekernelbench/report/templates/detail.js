@@ -53,7 +53,7 @@ class TaskPage {
 
   verdict(record, evaluation) {
     const message = textOf(this.details, evaluation.message || record.message);
-    const outcome = record.status !== "correct" ? "failed" : isFast(evaluation) ? "fast" : evaluation.best ? "slow" : "no_baseline";
+    const outcome = record.status !== "correct" ? "failed" : speedOutcome(evaluation);
     const words = record.status === "correct" ? OUTCOMES[outcome] : plain(record.status);
     const judged = evaluation.correctness;
     return el("section", {}, el("h2", {}, el("span", { class: `outcome ${outcome}` }), words),
@@ -74,7 +74,7 @@ class TaskPage {
       el("th", { scope: "row" }, name, name === evaluation.best ? el("span", { class: "small" }, " best") : null),
       el("td", { class: "n" }, shortTime(one.median_us), range(one, "")),
       el("td", { class: "n" }, times(one.speedup), one.speedup === undefined ? null : el("span", { class: "iv" }, `${times(one.speedup_low)}–${times(one.speedup_high)}`)),
-      el("td", { class: "words" }, one.status === "measured" ? textOf(this.details, one.route) : `${plain(one.status)}: ${textOf(this.details, one.message)}`)));
+      el("td", { class: "words" }, one.status === "measured" ? this.how(one) : `${plain(one.status)}: ${textOf(this.details, one.message)}`)));
     return el("section", {}, el("h2", {}, evaluation.quarantined ? "Times, in quarantine" : "Times"),
       el("div", { class: "scroll" }, el("table", { class: "stack" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, ""), el("th", { scope: "col", class: "n" }, "median"), el("th", { scope: "col", class: "n" }, "speed-up over it"), el("th", { scope: "col" }, "how"))),
@@ -85,8 +85,14 @@ class TaskPage {
         ["rounds", `${own.rounds}, ${own.calls_per_sample} calls a sample`],
         ["a call alone", `${shortTime(own.launch_overhead_us)}${own.overhead_dominated ? ", more than a quarter of the time" : ""}`],
         ["interval", own.interval_reached ? "as narrow as asked" : "wider than asked"],
+        ["noise", noiseText(own.noise)],
         ["roofline", textOf(this.details, own.roofline)],
       ]));
+  }
+
+  /* By which route a baseline was made, and what is noted of it: often the reason why it is ahead. */
+  how(baseline) {
+    return [baseline.route, ...(baseline.notes || [])].map((value) => textOf(this.details, value)).filter(Boolean).join("; ");
   }
 
   findings(evaluation) {
@@ -135,9 +141,15 @@ class TaskPage {
   }
 }
 
-function isFast(evaluation) {
+function speedOutcome(evaluation) {
   const best = (evaluation.baselines || {})[evaluation.best];
-  return Boolean(best) && best.speedup_low >= 1;
+  if (!best) return "no_baseline";
+  return best.speedup_low >= 1 ? "fast" : best.speedup_high < 1 ? "slow" : "unsure";
+}
+
+function noiseText(noise) {
+  if (!noise?.causes?.length) return null;
+  return `${noise.causes.join("; ")}; intervals ${noise.widening.toFixed(2)} times wider`;
 }
 
 function range(figures) {

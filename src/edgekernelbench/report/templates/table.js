@@ -2,7 +2,8 @@
 
 const OUTCOMES = {
   fast: "correct and fast",
-  slow: "correct, not fast",
+  unsure: "correct, undecided",
+  slow: "correct, surely slower",
   no_baseline: "correct, no baseline",
   failed: "no correct kernel",
   outside: "no verdict",

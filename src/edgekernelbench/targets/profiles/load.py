@@ -47,11 +47,14 @@ def load_profile(file: Path) -> Profile:
         ProfileError: it is not right.
     """
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise ValueError("no plain file")
         with file.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        decoding = isinstance(error, UnicodeDecodeError)
+        reason = "not UTF-8 text" if decoding else getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{file}: cannot be read ({reason})", f"give a profile: {HOW}") from error
     return parse_profile(text, str(file))
 
@@ -220,6 +223,14 @@ def _source_problems(profile: Profile, document: Document) -> Iterator[Diagnosti
             yield Diagnostic(SOURCES, "a vendor's document without title or address", span, (help,))
         if source.kind == "vendor" and "*" in source.of:
             yield Diagnostic(SOURCES, "a document for everything", span, ("name the keys",))
+    documented = any(s.kind == "vendor" and "peaks" in s.of for s in profile.sources)
+    if any(peak.source == "vendor" for peak in profile.peaks or ()) and not documented:
+        help = (
+            "add `- {of: [peaks], kind: vendor, title: ..., url: ..., says: ...}` to `sources`, or "
+            "say `source: own` of the peak where you vouch for it"
+        )
+        span = _at(document, "peaks")
+        yield Diagnostic(SOURCES, "a peak of the vendor without a document", span, (help,))
     for key in () if "*" in cited else sorted(said - cited):
         help = (
             f"add `- {{of: [{key}], kind: vendor, title: ..., url: ..., says: ...}}` to `sources`, "

@@ -74,14 +74,15 @@ class Peak(_Part):
     Attributes:
         of: ``bandwidth`` (bytes read and written), or the dtype of multiply-adds that count 2.
         rate: a second.
-        source: ``vendor``: derived from its documents; ``measured``: by kernels in the IR.
+        source: ``vendor``: derived from its documents; ``measured``: by kernels in the IR; ``own``:
+            whoever wrote the profile vouches for it.
         spread: half width of the 95 % interval of the measured median, relative.
         working_set: bytes that the measuring kernel touches, of a bandwidth.
     """
 
     of: Literal["bandwidth"] | _Dtype
     rate: Rate
-    source: Literal["vendor", "measured"]
+    source: Literal["vendor", "measured", "own"]
     spread: Annotated[float, Field(ge=0, le=10)] | None = None
     working_set: Bytes | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from edgekernelbench.files import write_whole
 from edgekernelbench.targets.model import Target
 from edgekernelbench.targets.peaks import Peaks
 from edgekernelbench.targets.profiles.load import parse_profile
+from edgekernelbench.targets.profiles.schema import NAME
 
 _HEAD = "# Written by `ekb devices probe`, which replaces it; copy it to edit it.\n"
 
@@ -47,6 +49,31 @@ def profile_text(target: Target, peaks: Peaks, name: str) -> str:
     return text
 
 
+def check_file(file: Path) -> None:
+    """Says before minutes of measuring what would be in the way after them.
+
+    Raises:
+        UsageError: the file's name is none of a profile, or it cannot be written.
+    """
+    if not re.fullmatch(NAME, file.stem):
+        raise UsageError(
+            f"{file}: a profile has the name of its file, and `{file.stem}` cannot be one",
+            "small letters, digits, `.`, `_` and `-`, 64 at most: --out my-board.yaml",
+        )
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=file.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def _unwritable(file: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"{file}: cannot be written ({error.strerror})", "name another file with --out"
+    )
+
+
 def write_profile(text: str, file: Path) -> None:
     """Stores a profile's text; a reader sees the old or the new file whole.
 
@@ -57,9 +84,7 @@ def write_profile(text: str, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, text)
     except OSError as error:
-        raise UsageError(
-            f"{file}: cannot be written ({error.strerror})", "name another file with --out"
-        ) from error
+        raise _unwritable(file, error) from error
 
 
 def _said(values: dict[str, Any]) -> dict[str, Any]:

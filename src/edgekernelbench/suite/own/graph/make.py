@@ -74,7 +74,8 @@ def make_task(path: Path, id: str, suite: str, folder: Path, options: Options) -
 def _draft(path: Path, id: str, suite: str, folder: Path, options: Options) -> Draft:
     model = read_model(path)
     options.used.update({v.name for v in model.graph.input} & set(options.shapes))
-    normal = normalized(with_static_shapes(model, options.shapes, path), path)
+    static = with_static_shapes(model, options.shapes, path)
+    normal = normalized(static, path, options.weights)
     shapes = known_shapes(normal.model)
     work = operations(normal.model.graph, shapes)
     ranges = _ranges(normal, shapes, options, path)

@@ -6,7 +6,7 @@ other initializers are fixed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +32,11 @@ class Normal:
     original: Mapping[str, str]
 
 
-def normalized(model: ModelProto, path: Path) -> Normal:
+def normalized(model: ModelProto, path: Path, chosen: Collection[str] | None = None) -> Normal:
     """A copy of the model in stored form.
+
+    Args:
+        chosen: the weights, where how initializers are read does not decide.
 
     Raises:
         UsageError: an input or output has a dtype that no kernel has.
@@ -54,6 +57,8 @@ def normalized(model: ModelProto, path: Path) -> Normal:
         _check_dtype(value.name, value.type.tensor_type.elem_type, path)
     _give_outputs_nodes(copy)
     weights = weight_names(graph)
+    if chosen is not None:
+        weights = [tensor.name for tensor in graph.initializer if tensor.name in chosen]
     interface = [v.name for v in graph.input] + weights + [v.name for v in graph.output]
     names: dict[str, str] = {}
     for name in interface:
