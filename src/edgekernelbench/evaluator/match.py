@@ -19,7 +19,12 @@ from edgekernelbench.evaluator.model import (
     Performance,
 )
 from edgekernelbench.evaluator.noise import Watch
-from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks, processor_seconds
+from edgekernelbench.evaluator.parentclock import (
+    Clocks,
+    Work,
+    compare_clocks,
+    processor_seconds,
+)
 from edgekernelbench.evaluator.plausible import DEVICE_SLACK, implausible, least_seconds
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.rivals import Rival
@@ -140,13 +145,20 @@ class Match:
         # The candidate slept meanwhile, for minutes if they had to be built.
         self._replicas.postpone(time.monotonic() - began)
         with self._attempt.step("measure"):
+            before = self._worked()
             self._meter.rounds(self.candidate, others, self._dropped)
             self._noise = self._watch.seen() if self._watch is not None else None
         with self._attempt.step("audit"):
-            self._audit()
+            after = self._worked()
+            self._audit(None if after is None else after.since(before))
             self._recalled = recalls(self._replicas.first, self._session.task, self._pool)
 
-    def _audit(self) -> None:
+    def _worked(self) -> Work | None:
+        """Where a device takes the time, processors tell nothing of it."""
+        on_device = self._evaluator.target.device is not None
+        return None if on_device else Work.of(self._replicas.contestants)
+
+    def _audit(self, work: Work | None) -> None:
         """Asks the other clocks, and how busy the machine is meanwhile: where they disagree for
         reasons that other work can have, a busy machine leaves doubt."""
         self._replicas.turn(0)
@@ -155,13 +167,12 @@ class Match:
         watch.begin()
         around_us = _LAUNCH_US * self._attempt.launches
         median_us = self.candidate.series.median_us
-        clocks = compare_clocks(self.candidate.runs, median_us, around_us, self._ran)
+        clocks = compare_clocks(self.candidate.runs, median_us, around_us, self._ran, work)
         self._clocks = clocks
         if clocks is not None and clocks.disagree and not clocks.forged:
             self._busy_audit = "; ".join(watch.seen().causes)
 
     def _ran(self) -> float | None:
-        """Where a device takes the time, processors tell nothing of it."""
         pid = self._replicas.current.pid
         on_device = self._evaluator.target.device is not None
         return None if pid is None or on_device else processor_seconds(pid)
