@@ -6,7 +6,7 @@ import os
 import random
 import time
 from collections.abc import Sequence
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import pytest
 
@@ -155,9 +155,17 @@ def test_copies_that_were_slower_while_measured_accuse_nobody() -> None:
     assert clocks is not None and not clocks.disagree
 
 
+@dataclass
+class Told:
+    pid: int | None
+    samples: int = 0
+    requests: int = 0
+    claimed_seconds: float = 0.0
+
+
 def test_work_is_counted_from_one_moment_to_another() -> None:
     """Of this process, which has done nothing that it did not tell."""
-    mine = SimpleNamespace(pid=os.getpid(), samples=0, requests=0, claimed_seconds=0.0)
+    mine = Told(os.getpid())
     before = Work.of([mine])
     began = time.perf_counter()
     while time.perf_counter() - began < 0.05:
@@ -169,4 +177,4 @@ def test_work_is_counted_from_one_moment_to_another() -> None:
     assert between is not None
     assert between.samples == 3 and between.claimed_s == 0.05 and 0 < between.ran_s < 10
     assert after.since(None) is None
-    assert Work.of([SimpleNamespace(pid=None, samples=0, requests=0, claimed_seconds=0.0)]) is None
+    assert Work.of([Told(None)]) is None
