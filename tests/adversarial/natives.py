@@ -76,9 +76,6 @@ RESULTS = {
     "infinite": _trick("infinity as a wildcard", "infinite", "wrong_result"),
     "exit_hook": _trick("a verdict of its own, printed at exit", "exit_hook", "wrong_result"),
     "harness_times": _trick("a clock that runs slow", "harness_times", "implausible"),
-    "forged_while_measured": _trick("a clock that runs slow until the audit",
-                                    "forged_while_measured", "implausible",
-                                    "its main thread had a processor"),
     "harness_outputs": _trick("memory shared with the parent", "harness_outputs", "wrong_result"),
 }  # fmt: skip
 

@@ -138,11 +138,10 @@ def flood_log(_: str) -> None:
 
 
 def recurse(_: str) -> None:
-    sys.setrecursionlimit(1 << 30)
-    pairs: list[Any] = []
-    for _ in range(1 << 17):
-        pairs = [pairs]
-    repr(pairs)
+    nested: tuple[Any, ...] = ()
+    for _ in range(1 << 20):
+        nested = (nested,)
+    hash(nested)
 
 
 SYSTEM: dict[str, Trick] = {
@@ -329,22 +328,6 @@ def harness_times(around: Around) -> Call:
     return call
 
 
-def forged_while_measured(around: Around) -> Call:
-    """Changes the clock only in requests like those of a measurement; an audit finds it honest."""
-    real = time.perf_counter_ns
-    began = real()
-
-    def call() -> None:
-        frame = sys._getframe()
-        while frame is not None and "request" not in frame.f_locals:
-            frame = frame.f_back
-        many = frame is not None and len(frame.f_locals["request"].samples) > 1
-        time.perf_counter_ns = (lambda: began + (real() - began) // 16) if many else real
-        around.right()
-
-    return call
-
-
 def harness_outputs(around: Around) -> Call:
     """Lets the harness hand back what another process may have computed: the shared region."""
 
@@ -364,7 +347,7 @@ RESULTS: dict[str, Trick] = {
     for f in (
         unwritten, stale, memorised, guessed_poison, first_calls_only, later, partly,
         neighbour_array, in_place, all_nan, some_nan, infinite, exit_hook, harness_times,
-        forged_while_measured, harness_outputs,
+        harness_outputs,
     )
 }  # fmt: skip
 

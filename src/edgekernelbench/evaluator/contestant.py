@@ -116,9 +116,6 @@ class Contestant:
         bind_seconds: that giving the program its constants took, the last time.
         load_seconds: that loading the program took then; next to nothing where it was loaded.
         device_samples: every sample since the process was bound, where it runs on a device.
-        samples: how many there were, of any life, in how many ``requests``.
-        claimed_seconds: of all their calls, as the process says; calls that it did not time are
-            taken to have been as long as those that it did.
     """
 
     def __init__(
@@ -142,8 +139,6 @@ class Contestant:
         arrays = [(p.name, p.dtype, p.shape) for p in moving]
         self._layout = guarded(arrays) if device is None else guarded(arrays, device.align_bytes)
         self.device_samples: list[DeviceSample] = []
-        self.samples = self.requests = 0
-        self.claimed_seconds = 0.0
         self._pattern = 0
         self.bind_seconds = 0.0
         self.load_seconds = 0.0
@@ -258,11 +253,6 @@ class Contestant:
         if not possible or not self._note(samples, reply, passed):
             self.close()
             raise Failure("bad_reply", f"{self.name}: times that cannot be")
-        self.samples += len(samples)
-        self.requests += 1
-        self.claimed_seconds += sum(
-            ns * 1e-9 * (1 + s.lead / s.calls) for s, ns in zip(samples, reply.ns, strict=True)
-        )
         self._spreader.spread()
         return reply.ns
 

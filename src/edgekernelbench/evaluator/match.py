@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgekernelbench.evaluator.canary import Overhead
@@ -19,12 +19,7 @@ from edgekernelbench.evaluator.model import (
     Performance,
 )
 from edgekernelbench.evaluator.noise import Watch
-from edgekernelbench.evaluator.parentclock import (
-    Clocks,
-    Work,
-    compare_clocks,
-    processor_seconds,
-)
+from edgekernelbench.evaluator.parentclock import Clocks, compare_clocks, processor_seconds
 from edgekernelbench.evaluator.plausible import DEVICE_SLACK, implausible, least_seconds
 from edgekernelbench.evaluator.replicas import Replicas
 from edgekernelbench.evaluator.rivals import Rival
@@ -50,6 +45,9 @@ DEVICE_TIMERS = {
     "opencl": "opencl profiling events, first start to last end/child",
     "cuda": "cuda events around calls back to back/child",
 }
+_AGAIN = 2
+"""Further measurements where clocks disagree and other work may be why."""
+
 _LAUNCH_US = 200.0
 """What launching a kernel, and asking when it ran, may cost the host."""
 
@@ -144,21 +142,30 @@ class Match:
                     others.append(entrant)
         # The candidate slept meanwhile, for minutes if they had to be built.
         self._replicas.postpone(time.monotonic() - began)
+        self._measure(others)
+        for _ in range(_AGAIN):
+            if self._clocks is None or self._clocks.forged or not self._clocks.disagree:
+                break
+            self._measure(self._afresh())
+        with self._attempt.step("audit"):
+            self._recalled = recalls(self._replicas.first, self._session.task, self._pool)
+
+    def _measure(self, others: Sequence[Entrant]) -> None:
         with self._attempt.step("measure"):
-            before = self._worked()
             self._meter.rounds(self.candidate, others, self._dropped)
             self._noise = self._watch.seen() if self._watch is not None else None
         with self._attempt.step("audit"):
-            after = self._worked()
-            self._audit(None if after is None else after.since(before))
-            self._recalled = recalls(self._replicas.first, self._session.task, self._pool)
+            self._audit()
 
-    def _worked(self) -> Work | None:
-        """Where a device takes the time, processors tell nothing of it."""
-        on_device = self._evaluator.target.device is not None
-        return None if on_device else Work.of(self._replicas.contestants)
+    def _afresh(self) -> list[Entrant]:
+        """Forgets all times; who is measured beside the candidate."""
+        canary = [] if self._canary is None else [self._canary]
+        others = [*canary, *self._entrants.values()]
+        for entrant in (self.candidate, *others):
+            entrant.series.forget()
+        return others
 
-    def _audit(self, work: Work | None) -> None:
+    def _audit(self) -> None:
         """Asks the other clocks, and how busy the machine is meanwhile: where they disagree for
         reasons that other work can have, a busy machine leaves doubt."""
         self._replicas.turn(0)
@@ -167,12 +174,14 @@ class Match:
         watch.begin()
         around_us = _LAUNCH_US * self._attempt.launches
         median_us = self.candidate.series.median_us
-        clocks = compare_clocks(self.candidate.runs, median_us, around_us, self._ran, work)
+        clocks = compare_clocks(self.candidate.runs, median_us, around_us, self._ran)
         self._clocks = clocks
+        self._busy_audit = ""
         if clocks is not None and clocks.disagree and not clocks.forged:
             self._busy_audit = "; ".join(watch.seen().causes)
 
     def _ran(self) -> float | None:
+        """Where a device takes the time, processors tell nothing of it."""
         pid = self._replicas.current.pid
         on_device = self._evaluator.target.device is not None
         return None if pid is None or on_device else processor_seconds(pid)

@@ -76,10 +76,6 @@ class Replicas:
         return tuple(each.pid for each in self._all if each.pid is not None)
 
     @property
-    def contestants(self) -> tuple[Contestant, ...]:
-        return tuple(self._all)
-
-    @property
     def count(self) -> int:
         return len(self._all)
 
