@@ -116,9 +116,8 @@ def test_nobody_works_in_the_turns_of_others(
         return times
 
     monkeypatch.setattr(Contestant, "run", run)
-    result = session.evaluate("spinner")
-    assert neighbour_is_well(result), result.message
-    assert beside < 0.02 * others
+    session.evaluate("spinner")
+    assert others > 0 and beside < 0.02 * others
 
 
 def processor_seconds(contestant: Contestant) -> float:
