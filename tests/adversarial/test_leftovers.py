@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from edgekernelbench.evaluator import landlock
-from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.evaluator.forkserver import ForkServer
+from edgekernelbench.evaluator.sandbox import Limits
 from edgekernelbench.llm.local import LocalSandbox
 from tests.adversarial.comets import BEAT, COMETS, SOURCE
 from tests.evaluator.fakes import MACHINERY

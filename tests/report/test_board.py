@@ -64,7 +64,7 @@ def test_fast_over_the_best_baseline_decides_then_correct(tmp_path: Path) -> Non
 
 
 def test_losing_attempts_gains_no_place(tmp_path: Path) -> None:
-    """A task that is lost to the harness, or that has no baseline to beat, is none the less lost."""
+    """A task that is lost to the harness, or has no baseline to beat, is none the less lost."""
     run(tmp_path / "whole", [2.0, 2.0, 0.5, 0.5])
     won = [attempt(0, 2.0)]
     lost = [record(f"k__{n:02}", status=EvaluationStatus.INFRA_ERROR) for n in (1, 2, 3)]

@@ -20,6 +20,7 @@ from edgekernelbench.records.schema import Step
 from edgekernelbench.report.entries import read_entries
 from edgekernelbench.report.pack import unpack
 from edgekernelbench.report.page import LIMIT, report_page
+from edgekernelbench.report.plots.axes import log_scale
 from edgekernelbench.suite import load_suite
 from tests.factories import baseline, correct, record
 from tests.report.synthetic import records, write
@@ -198,3 +199,9 @@ def test_the_command_writes_a_page_or_says_why_not(tmp_path: Path) -> None:
     assert nowhere.exit_code != 0 and not (tmp_path / "no").exists()
     twice = CliRunner().invoke(app, ["report", str(folder), str(folder), "-o", str(page)])
     assert "named twice" in str(twice.exception)
+
+
+def test_no_figure_of_a_record_stretches_a_plot_beyond_all_numbers() -> None:
+    scale = log_scale([5e-324, 2.0, 1e308])
+    assert 0.1 < scale.low < 2.0 < scale.high < 100.0
+    assert scale.share(5e-324) == 0.0 and scale.share(1e308) == 1.0

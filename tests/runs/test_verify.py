@@ -191,7 +191,7 @@ def test_a_careful_change_is_found_by_judging(honest: Path, tmp_path: Path) -> N
 
 def test_a_bound_far_above_excuses_no_lower_bound(honest: Path, tmp_path: Path) -> None:
     """A slow kernel that is called fast, by an interval that seems to claim little."""
-    (record,) = read_submission(honest).records
+
     def widened(data: dict[str, Any]) -> None:
         _much_faster(data)
         for each in data["evaluation"]["baselines"].values():

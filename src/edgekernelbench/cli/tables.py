@@ -179,7 +179,9 @@ def _lost(baselines: dict[str, dict[str, int]]) -> str:
     lines = ""
     for name, seen in baselines.items():
         told = f"{sum(seen.values()) - seen['measured']} of {sum(seen.values())}"
-        lines += f"\nbaselines: {name} gave no time beside {told} correct attempts; best is without it."
+        lines += (
+            f"\nbaselines: {name} gave no time beside {told} correct attempts; best is without it."
+        )
     return lines
 
 

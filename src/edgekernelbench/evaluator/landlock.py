@@ -76,9 +76,7 @@ def keep_signals() -> bool:
     if version() < 6:
         return False
     size = 24
-    ruleset = _call(
-        _CREATE_RULESET, struct.pack("=QQQ", 0, 0, _SIGNALS), ctypes.c_size_t(size), 0
-    )
+    ruleset = _call(_CREATE_RULESET, struct.pack("=QQQ", 0, 0, _SIGNALS), ctypes.c_size_t(size), 0)
     try:
         _call(_RESTRICT_SELF, ruleset, 0)
     finally:

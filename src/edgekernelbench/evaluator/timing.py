@@ -1,8 +1,9 @@
 """Interleaved measurement: rounds in random order, one block of samples a contestant and round.
 
-While one contestant works the others are stopped, so that none can slow another down. What a round measures of each, it measures under the
-same conditions, so ratios are formed within rounds. The number of rounds adapts to the noise: to
-what shows in the times, and to what a watch sees on the machine.
+While one contestant works the others are stopped, so that none can slow another down. What a round
+measures of each, it measures under the same conditions, so ratios are formed within rounds. The
+number of rounds adapts to the noise: to what shows in the times, and to what a watch sees on the
+machine.
 
 Each sample has its own input set and its own filling of the outputs, both unpredictable; which
 samples are looked at afterwards is unpredictable too, but for the very first and the last.

@@ -30,8 +30,8 @@ EXIT_WAIT = 5.0
 _LOG_TAIL = 4000
 
 _HALT_WAIT = 1.0
-"""Seconds for a process to stand still. On a busy machine the thread that the signal wakes waits for
-a processor first."""
+"""Seconds for a process to stand still. On a busy machine the thread that the signal wakes waits
+for a processor first."""
 
 _HALT_STEP = 0.0001
 

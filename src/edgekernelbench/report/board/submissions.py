@@ -42,8 +42,8 @@ class Submission:
 
     @property
     def least(self) -> tuple[float, float]:
-        """Shares by which it is ordered: fast at 1.0 over the best baseline, and correct; what has no
-        verdict, and what had no baseline to beat, counts as neither."""
+        """Shares by which it is ordered: fast at 1.0 over the best baseline, and correct; what has
+        no verdict, and what had no baseline to beat, counts as neither."""
         fast = least_share(self.records, lambda record: is_fast(record, "best", 1.0))
         return fast, least_share(self.records, is_correct)
 
