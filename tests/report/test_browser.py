@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from edgekernelbench.evaluator.conditions import Noise
 from edgekernelbench.records.read import text_key
 from edgekernelbench.records.schema import Step
 from edgekernelbench.report.entries import read_entries
 from edgekernelbench.report.page import report_page
 from edgekernelbench.suite import load_suite
-from tests.factories import baseline, correct, record
+from tests.factories import baseline, correct, performance, record
 from tests.report.browser import UNNAMED, assert_contrast, chromium, opened
 from tests.report.synthetic import records, write
 
@@ -101,6 +102,25 @@ def test_a_task_opens_and_leads_back(browser: Any, page: Path) -> None:
         tab.click("#task .back")
         tab.wait_for_selector("#tasks", state="visible")
         assert not tab.is_visible("#task")
+
+
+def test_why_a_baseline_is_ahead_and_what_disturbed_are_told(browser: Any, tmp_path: Path) -> None:
+    notes = ("the canonical program takes 18 times as long",)
+    rival = baseline(0.5, 0.4).model_copy(update={"route": "ONNX twin", "notes": notes})
+    found = correct("k__01", {"tvm": rival}, "tvm")
+    noise = Noise(seconds=1.0, causes=("other processes took 80% of the processors",), widening=1.7)
+    timed = performance().model_copy(update={"noise": noise})
+    folder = write(
+        tmp_path / "run",
+        [record("k__01", found.model_copy(update={"performance": timed}))],
+    )
+    file = tmp_path / "page.html"
+    file.write_text(report_page(read_entries([folder])), encoding="utf-8")
+    with opened(browser, file, at="#task-0-0") as tab:
+        tab.wait_for_selector("#task h1")
+        told = tab.locator("#task").inner_text()
+        assert f"ONNX twin; {notes[0]}" in told
+        assert "80% of the processors; intervals 1.70 times wider" in told
 
 
 def test_diagnostics_of_a_failure_are_shown(browser: Any, page: Path) -> None:

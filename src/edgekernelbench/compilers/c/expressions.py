@@ -278,10 +278,10 @@ class ExpressionPrinter:
         if dtype is DType.U32 or range_of(node.left, self.place.ranges)[0] >= 0:
             return _infix("div" if divides else "rem", a, b)
         match node.right:
-            case core.Const(value=value) if value > 0 and value & (int(value) - 1) == 0:
+            case core.Const(value=int(value)) if value > 0 and value & (value - 1) == 0:
                 if divides:
-                    return Text(f"{a.within(UNARY)} >> {int(value).bit_length() - 1}", OTHER)
-                return Text(f"{a.within(UNARY)} & {integer(int(value) - 1, dtype)}", OTHER)
+                    return Text(f"{a.within(UNARY)} >> {value.bit_length() - 1}", OTHER)
+                return Text(f"{a.within(UNARY)} & {integer(value - 1, dtype)}", OTHER)
         return self._wrapped(node.op, a, b, dtype)
 
     def _select(self, node: core.Select, args: list[Text]) -> Text:

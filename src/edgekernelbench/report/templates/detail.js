@@ -74,7 +74,7 @@ class TaskPage {
       el("th", { scope: "row" }, name, name === evaluation.best ? el("span", { class: "small" }, " best") : null),
       el("td", { class: "n" }, shortTime(one.median_us), range(one, "")),
       el("td", { class: "n" }, times(one.speedup), one.speedup === undefined ? null : el("span", { class: "iv" }, `${times(one.speedup_low)}–${times(one.speedup_high)}`)),
-      el("td", { class: "words" }, one.status === "measured" ? textOf(this.details, one.route) : `${plain(one.status)}: ${textOf(this.details, one.message)}`)));
+      el("td", { class: "words" }, one.status === "measured" ? this.how(one) : `${plain(one.status)}: ${textOf(this.details, one.message)}`)));
     return el("section", {}, el("h2", {}, evaluation.quarantined ? "Times, in quarantine" : "Times"),
       el("div", { class: "scroll" }, el("table", { class: "stack" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, ""), el("th", { scope: "col", class: "n" }, "median"), el("th", { scope: "col", class: "n" }, "speed-up over it"), el("th", { scope: "col" }, "how"))),
@@ -88,6 +88,11 @@ class TaskPage {
         ["noise", noiseText(own.noise)],
         ["roofline", textOf(this.details, own.roofline)],
       ]));
+  }
+
+  /* By which route a baseline was made, and what is noted of it: often the reason why it is ahead. */
+  how(baseline) {
+    return [baseline.route, ...(baseline.notes || [])].map((value) => textOf(this.details, value)).filter(Boolean).join("; ");
   }
 
   findings(evaluation) {
