@@ -25,7 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be inherited 
 main()
 """
 EKB = [sys.executable, "-c", _MAIN]
-BUDGET = 7
+BUDGET = 5
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgekernelbench.optimize.shares import FLOOR, next_grant, shares_of
+from edgekernelbench.optimize.shares import next_grant, shares_of
 
 
 def _divided(
