@@ -5,6 +5,7 @@ is one and else with the canonical program. Goes on where it stopped, and prints
 Needs (Debian): qemu-user gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-riscv64-linux-gnu
 
     .venv/bin/python benchmarks/bundles.py runs/bundles.jsonl [WORKLOAD ...]
+    .venv/bin/python benchmarks/bundles.py runs/bundles.jsonl --table > rows.md   # runs nothing
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ A_KIND = 2
 
 def main() -> None:
     path = Path(sys.argv[1])
+    if sys.argv[2:] == ["--table"]:
+        print("\n".join(table(path)))
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     known = path.read_text().splitlines() if path.exists() else []
     done = {(line["workload"], line["machine"]) for line in map(json.loads, known)}
@@ -109,6 +113,29 @@ def summary(path: Path) -> dict[str, Any]:
     bad = [f"{x['workload']} {x['machine']}: {x['outcome']} {x['why']}"
            for x in lines if x["outcome"] != "passed"]  # fmt: skip
     return {"machines": table, "not passed": bad}
+
+
+def table(path: Path) -> Iterator[str]:
+    """A row for each workload in Markdown, with the size of each program, constants apart."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        rows.setdefault(line["workload"], {})[line["machine"]] = line
+    yield f"| workload | level | dtype | kernel | {' | '.join(TARGETS)} |"
+    yield "|---" * (len(TARGETS) + 4) + "|"
+    for workload, row in sorted(rows.items()):
+        one = next(iter(row.values()))
+        cells = [_cell(row.get(machine)) for machine in TARGETS]
+        facts = [workload, str(one["level"]), one["dtype"], one["kernel"]]
+        yield f"| {' | '.join([*facts, *cells])} |"
+
+
+def _cell(line: dict[str, Any] | None) -> str:
+    if line is None:
+        return "-"
+    if line["outcome"] != "passed":
+        return line["outcome"]
+    return f"{(line['program_bytes'] - line['constants_bytes']) / 1024:.0f} KiB"
 
 
 if __name__ == "__main__":
