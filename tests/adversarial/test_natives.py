@@ -14,13 +14,15 @@ from edgekernelbench.evaluator import landlock
 from edgekernelbench.evaluator.evaluator import Evaluator
 from edgekernelbench.evaluator.folders import scratch_folder
 from edgekernelbench.evaluator.machinery import RunnerPlug
-from edgekernelbench.evaluator.model import Evaluation
+from edgekernelbench.evaluator.model import TOO_BUSY, Evaluation
 from edgekernelbench.evaluator.session import TaskSession
 from tests.adversarial import builds, tricks
 from tests.adversarial.natives import NATIVES, NEEDS_LANDLOCK
 from tests.evaluator.fakes import MACHINERY, FakeTask, make_evaluator
 
 HERE = "tests.adversarial.children"
+MAY_BE_EXCUSED = frozenset(("forger_at_work",))
+"""By a busy machine: then they are not scored either."""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,9 @@ def test_native(session: TaskSession, about: dict[str, str], name: str) -> None:
     result = session.evaluate(f"{exploit.given} {about.get(name, '')}")
     assert not left_behind(), "its folder outlives it"
     after = session.evaluate("right")
+    if name in MAY_BE_EXCUSED and result.status == "infra_error":
+        assert TOO_BUSY in result.message and neighbour_is_well(after)
+        return
     assert result.status == exploit.status, result.message
     assert exploit.says in result.message
     assert result.performance is None

@@ -138,11 +138,10 @@ def flood_log(_: str) -> None:
 
 
 def recurse(_: str) -> None:
-    sys.setrecursionlimit(1 << 30)
-    pairs: list[Any] = []
-    for _ in range(1 << 17):
-        pairs = [pairs]
-    repr(pairs)
+    nested: tuple[Any, ...] = ()
+    for _ in range(1 << 20):
+        nested = (nested,)
+    hash(nested)
 
 
 SYSTEM: dict[str, Trick] = {

@@ -37,16 +37,15 @@ def _pretended_time(text: str) -> float:
 
 
 def _attempt(
-    workload: str, evaluations: int, seed: int, wrong: bool = False, target: Target = TARGET
+    workload: str, evaluations: int, seed: int, fails: str | None = None, target: Target = TARGET
 ) -> tuple:
     seen: list[str] = []
 
     def evaluate(text: str) -> Evaluation:
         seen.append(text)
-        if wrong:
-            return Evaluation(
-                status=EvaluationStatus.CRASHED, workload=workload, target="llvm", message="no"
-            )
+        if fails:
+            status = EvaluationStatus(fails)
+            return Evaluation(status=status, workload=workload, target="llvm", message="no")
         return correct(workload, {}, None).model_copy(
             update={"performance": performance(_pretended_time(text))}
         )
@@ -83,10 +82,17 @@ def test_every_proposal_lowers() -> None:
 
 
 def test_without_a_correct_kernel_there_is_no_answer() -> None:
-    answer, seen, _ = _attempt("softmax_last__02", 3, seed=0, wrong=True)
+    answer, seen, _ = _attempt("softmax_last__02", 3, seed=0, fails="crashed")
     assert isinstance(answer, Answer)
     assert answer.kernel is None
     assert len(seen) == 3
+
+
+def test_what_the_target_cannot_do_is_answered_at_once() -> None:
+    """So that the verdict says it, and the task leaves the denominator."""
+    answer, seen, _ = _attempt("softmax_last__02", 3, seed=0, fails="unsupported")
+    assert answer.kernel == seen[0] and answer.message == "no"
+    assert len(seen) == 1
 
 
 def test_a_small_space_ends_before_the_budget() -> None:

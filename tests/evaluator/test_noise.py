@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from edgekernelbench.evaluator.model import Evaluation, Noise
 from edgekernelbench.evaluator.noise import MOST_WIDENING, OTHERS, STOLEN, WAITED, Watch
 from edgekernelbench.evaluator.parentclock import Clocks
 from edgekernelbench.evaluator.statistics import Estimate, stretched
-from edgekernelbench.evaluator.timing import NOISY_ROUNDS
+from edgekernelbench.evaluator.timing import NOISY_ROUNDS, Entrant, Meter
 from tests.evaluator import simulated
 from tests.evaluator.fakes import FakeTask, make_evaluator
 
@@ -147,7 +148,7 @@ def test_only_a_busy_machine_and_no_proof_leave_doubt(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clocks = Clocks(parent_us=60.0, child_us=10.0, ran_us=ran_us)
+    clocks = Clocks(60.0, 10.0, ran_us=ran_us)
     monkeypatch.setattr(match, "compare_clocks", lambda *_: clocks)
     monkeypatch.setattr(Watch, "seen", lambda _: Noise(seconds=1.0, causes=causes))
     with make_evaluator(tmp_path) as evaluator:
@@ -155,6 +156,28 @@ def test_only_a_busy_machine_and_no_proof_leave_doubt(
     assert result.status == status
     assert ("too busy to tell" in result.message) == (status == "infra_error")
     assert "10 us a call by the child's clock" in result.message
+
+
+def test_clocks_that_disagree_once_are_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first measurement is forgotten, the second one counts."""
+    told = [Clocks(60.0, 60.0, ran_us=50.0, claimed_us=10.0), Clocks(60.0, 60.0)]
+    rounds: list[int] = []
+    measured = Meter.rounds
+
+    def counted(meter: Meter, candidate: Entrant, *others: Any) -> None:
+        assert not candidate.series.rounds
+        measured(meter, candidate, *others)
+        rounds.append(len(candidate.series.rounds))
+
+    monkeypatch.setattr(match, "compare_clocks", lambda *_: told.pop(0))
+    monkeypatch.setattr(Meter, "rounds", counted)
+    with make_evaluator(tmp_path) as evaluator:
+        result = evaluator.evaluate("correct", FakeTask())
+    assert result.status == "correct" and not told
+    assert result.performance is not None and result.performance.rounds == rounds[1]
+    assert len(rounds) == 2
 
 
 @contextmanager

@@ -128,4 +128,5 @@ def test_a_claim_that_a_busy_machine_made_larger_is_held_against_its_own_request
 def test_forged_while_measured_and_honest_afterwards() -> None:
     runs = Accounted(40.0)
     clocks = compare_clocks(runs, 40.0 / 6, ran=lambda: runs.ran_s)
-    assert clocks is not None and clocks.forged
+    assert clocks is not None and clocks.disagree and clocks.unlike and not clocks.forged
+    assert "while it was measured" in clocks.complaint()

@@ -7,8 +7,13 @@ suspicion. To the child they look like those that find out how long a sample mus
 
 A forged time is wrong by a factor, what other processes add is so many milliseconds a request. So
 before this accuses, it asks for ever longer requests, in which a factor stays and an addend drowns.
-A third clock says how long the child's main thread had a processor, where the system tells: other
-work does not add to it, so what it contradicts is forged on the busiest machine.
+A third clock says how long the child's main thread had a processor, where the system tells. A call
+cannot have one for longer than it lasts, so what that contradicts is forged on the busiest machine.
+
+It contradicts what was said *while it was measured*, too, when that was forged and these requests
+are not. There a busy machine explains much: honest calls may take ten times as long now, and a
+thread that waits for another one may keep its processor meanwhile. So that is no proof, but a
+reason to measure again.
 """
 
 from __future__ import annotations
@@ -43,8 +48,7 @@ class Clocks:
         child_us: as the child says of the same requests.
         around_us: what the parent may see beside the call itself.
         ran_us: in which the child's main thread had a processor; None where that is not told.
-        claimed_us: as the child said while it was measured; other work only adds to that, too, so
-            that processor time beyond it shows times that were forged there and not here.
+        claimed_us: as the child said while it was measured.
     """
 
     parent_us: float
@@ -56,12 +60,26 @@ class Clocks:
     @property
     def forged(self) -> bool:
         """Whether no other work can explain it."""
-        least = min(self.child_us, self.claimed_us)
-        return self.ran_us is not None and self.ran_us > self._most(least)
+        return (self.ran_us or 0.0) > self._most(self.child_us)
+
+    @property
+    def unlike(self) -> bool:
+        """Whether calls need a processor for much longer than they took while it was measured."""
+        return (self.ran_us or 0.0) > self._most(self.claimed_us)
 
     @property
     def disagree(self) -> bool:
-        return self.forged or self.parent_us > self._most(self.child_us)
+        return self.forged or self.unlike or self.parent_us > self._most(self.child_us)
+
+    def complaint(self) -> str:
+        """In which way they disagree."""
+        seen = max(self.parent_us, self.ran_us or 0.0)
+        if seen <= self._most(self.child_us):
+            return (
+                f"{self.claimed_us:.3g} us a call by the child's clock while it was measured, for "
+                f"which it then has a processor for {self.ran_us:.3g} us"
+            )
+        return f"{self.child_us:.3g} us a call by the child's clock, {seen:.3g} us by the parent's"
 
     def _most(self, said_us: float) -> float:
         return CLOCK_RATIO * said_us + self.around_us

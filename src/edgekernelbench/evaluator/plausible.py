@@ -73,10 +73,7 @@ def implausible(
     if median_us < overhead_us / 4:
         return f"{median_us:.3g} us a call, but a call alone costs {overhead_us:.3g} us"
     if clocks is not None and clocks.disagree:
-        seen = max(clocks.parent_us, clocks.ran_us or 0.0)
-        return (
-            f"{clocks.child_us:.3g} us a call by the child's clock, {seen:.3g} us by the parent's"
-        )
+        return clocks.complaint()
     if peaks is None:
         return ""
     least, roof = least_seconds(task, peaks)

@@ -114,6 +114,12 @@ class Series:
     kept_sets: set[int] = field(default_factory=set)
     first_call_us: float = 0.0
 
+    def forget(self) -> None:
+        """Drops all times; how it is measured stays, and what was looked at."""
+        self.samples.clear()
+        self.rounds.clear()
+        self.seconds = 0.0
+
     @property
     def is_short(self) -> bool:
         """Whether calls are so short that where a process lies in memory shows in its time."""

@@ -2,11 +2,12 @@
 
 A pool has few input sets, and each comes back many times while a program is measured. One that
 kept its results would return them faster than it could compute any. So at the end it is given sets
-that it has never seen, in turn with known ones.
+that it has never seen, in turn with a known one.
 """
 
 from __future__ import annotations
 
+import random
 import secrets
 import statistics
 from collections.abc import Sequence
@@ -24,10 +25,10 @@ the second time."""
 _PAIRS = 2
 """Calls of each kind that are enough where they show nothing."""
 
-_MORE_PAIRS = 8
+_MORE_PAIRS = 16
 """Before it accuses: other work delays a call now and then, but not all of them."""
 
-_KNOWN, _NEW = 0, 1
+_KNOWN, _NEW, _UNCOUNTED = 0, 1, 2
 
 
 class Watched(Protocol):
@@ -60,17 +61,23 @@ def _usual(times: Sequence[int]) -> int:
 
 
 def _pair(runs: Watched, task: EvalTask, pool: Pool, known: list[int], new: list[int]) -> None:
-    """Adds one call's time of either kind.
+    """Adds one call's time of either kind, in random order.
 
-    A call that is not counted comes before: drawing inputs, and other work meanwhile, have emptied
-    caches and put threads to sleep.
+    Either comes from memory that the program has never mapped, so that copying it takes as long,
+    and finds worker threads as much asleep. A call that is not counted comes before: drawing
+    inputs, and other work meanwhile, have emptied caches.
     """
     drawn = task.inputs(secrets.randbits(62), pool.const_seed)
-    region = Sealed.of_arrays(pool.layout, drawn)
+    _swap(runs, _KNOWN, Sealed.of_arrays(pool.layout, pool.sets[_KNOWN].inputs))
+    _swap(runs, _NEW, Sealed.of_arrays(pool.layout, drawn))
+    for number, times in random.sample([(_KNOWN, known), (_NEW, new)], 2):
+        for which in (_UNCOUNTED, number):
+            [took] = runs.run([Sample(set=which, poison=secrets.randbits(62), lead=0, calls=1)])
+        times.append(took)
+
+
+def _swap(runs: Watched, number: int, region: Sealed) -> None:
     try:
-        runs.swap(_NEW, region)
+        runs.swap(number, region)
     finally:
         region.close()
-    uncounted: list[int] = []
-    for number, times in ((_KNOWN, uncounted), (_NEW, new), (_KNOWN, known)):
-        times += runs.run([Sample(set=number, poison=secrets.randbits(62), lead=0, calls=1)])

@@ -87,7 +87,7 @@ class Tuning:
     """One search over the layers of a kernel text that verifies.
 
     Attributes:
-        best: the fastest correct text so far.
+        best: the fastest correct text so far; where the target supports none, one that says so.
         improved: whether the last evaluation was the best so far.
         message: why the search ended.
     """
@@ -111,6 +111,9 @@ class Tuning:
             if self.improved:
                 self.best = text
             yield reason, result
+            if result.status is EvaluationStatus.UNSUPPORTED:
+                self.best, self.message = text, result.message
+                return
         self.message = "nothing new is left to try"
 
 
