@@ -65,7 +65,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("workload", nargs="*", help="in place of the sample")
     parser.add_argument("--machine", action="append", choices=TARGETS, help="only it; repeatable")
     parser.add_argument("--table", action="store_true", help="print a table of them, run nothing")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def sample() -> Iterator[str]:

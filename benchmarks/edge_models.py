@@ -1,4 +1,4 @@
-"""Writes six small models of the kinds that edge devices run, with random weights, as ONNX files.
+"""Writes five small models of the kinds that edge devices run, with random weights, as ONNX files.
 
     python benchmarks/edge_models.py FOLDER [NAME ...]
 
@@ -7,9 +7,7 @@
 - ``mobilenet``: MobileNetV2 of width 0.35 at 96 x 96, batch norms folded, ReLU6 as Clip;
 - ``transformer``: an encoder of two layers, 32 tokens, width 64, four heads, with layer norms and
   GELU in the pieces that exporters take them apart into;
-- ``bert_tiny``: the same at the size of BERT-Tiny's encoder, 128 tokens, width 128, two heads;
-- ``vit_tiny``: the same at ViT-Tiny's width of 192 with three heads, on the 36 patches of a
-  96 x 96 image and a class token, which make 37 tokens.
+- ``bert_tiny``: the same at the size of BERT-Tiny's encoder, 128 tokens, width 128, two heads.
 
 Weights are scaled so that the values of all layers have about the same size; what a network is
 trained for changes no time.
@@ -187,10 +185,6 @@ def bert_tiny(folder: Path) -> Path:
     return encoder(folder, "bert_tiny", tokens=128, width=128, heads=2)
 
 
-def vit_tiny(folder: Path) -> Path:
-    return encoder(folder, "vit_tiny", tokens=37, width=192, heads=3)
-
-
 def encoder(folder: Path, name: str, tokens: int, width: int, heads: int) -> Path:
     g = Graph(name, 4)
     size = width // heads
@@ -222,7 +216,6 @@ MODELS: dict[str, Callable[[Path], Path]] = {
     "mobilenet": mobilenet,
     "transformer": transformer,
     "bert_tiny": bert_tiny,
-    "vit_tiny": vit_tiny,
 }
 
 

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from edgekernelbench.suite.model import Workload
 
 TARGET = "llvm"
-BUDGETS = {
-    "ds_cnn": 40, "transformer": 60, "mobilenet": 120, "vit_tiny": 60, "resnet8": 60,
-    "bert_tiny": 60,
-}  # fmt: skip
+BUDGETS = {"ds_cnn": 40, "transformer": 60, "mobilenet": 120, "resnet8": 60, "bert_tiny": 60}
 """Evaluations of a model; more where it has more different parts."""
 
 BASELINES = ("tvm-raw", "tvm", "ort")
