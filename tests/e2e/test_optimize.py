@@ -30,12 +30,12 @@ BUDGET = 5
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Two equal layers and a softmax."""
+    """Two equal layers and a softmax, too small for threads that would wait for each other."""
     net = Net()
     x = "x"
     for _ in range(2):
-        x = net("Relu", net("Add", net("MatMul", x, net.weight(64, 64)), net.weight(64)))
-    return save(net.model([32, 64], net("Softmax", x)), tmp_path / "layers.onnx")
+        x = net("Relu", net("Add", net("MatMul", x, net.weight(32, 32)), net.weight(32)))
+    return save(net.model([8, 32], net("Softmax", x)), tmp_path / "layers.onnx")
 
 
 def steps(out: Path) -> list[dict[str, Any]]:
