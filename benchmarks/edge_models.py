@@ -1,4 +1,4 @@
-"""Writes four small models of the kinds that edge devices run, with random weights, as ONNX files.
+"""Writes five small models of the kinds that edge devices run, with random weights, as ONNX files.
 
     python benchmarks/edge_models.py FOLDER [NAME ...]
 
@@ -6,7 +6,8 @@
 - ``ds_cnn``: MLPerf Tiny's keyword spotting network, 49 x 10 coefficients;
 - ``mobilenet``: MobileNetV2 of width 0.35 at 96 x 96, batch norms folded, ReLU6 as Clip;
 - ``transformer``: an encoder of two layers, 32 tokens, width 64, four heads, with layer norms and
-  GELU in the pieces that exporters take them apart into.
+  GELU in the pieces that exporters take them apart into;
+- ``bert_tiny``: the same at the size of BERT-Tiny's encoder, 128 tokens, width 128, two heads.
 
 Weights are scaled so that the values of all layers have about the same size; what a network is
 trained for changes no time.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -34,7 +36,7 @@ class Graph:
         self._nodes: list[onnx.NodeProto] = []
         self._tensors: list[onnx.TensorProto] = []
 
-    def node(self, kind: str, *inputs: str, **attributes: object) -> str:
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         output = f"{kind.lower()}_{len(self._nodes)}"
         self._nodes.append(
             helper.make_node(kind, list(inputs), [output], name=f"/{output}", **attributes)
@@ -47,7 +49,7 @@ class Graph:
         return name
 
     def number(self, value: float) -> str:
-        return self.constant(np.float32(value))
+        return self.constant(np.array(value, np.float32))
 
     def weight(self, *shape: int, fan_in: int, gain: float = 1.0) -> str:
         scale = gain / np.sqrt(fan_in)
@@ -175,8 +177,16 @@ def mobilenet(folder: Path) -> Path:
     return g.save(folder, image("image", 1, 3, 96, 96), logits, [1, 100])
 
 
-def transformer(folder: Path, tokens: int = 32, width: int = 64, heads: int = 4) -> Path:
-    g = Graph("transformer", 4)
+def transformer(folder: Path) -> Path:
+    return encoder(folder, "transformer", tokens=32, width=64, heads=4)
+
+
+def bert_tiny(folder: Path) -> Path:
+    return encoder(folder, "bert_tiny", tokens=128, width=128, heads=2)
+
+
+def encoder(folder: Path, name: str, tokens: int, width: int, heads: int) -> Path:
+    g = Graph(name, 4)
     size = width // heads
 
     def split(x: str, order: list[int]) -> str:
@@ -205,6 +215,7 @@ MODELS: dict[str, Callable[[Path], Path]] = {
     "ds_cnn": ds_cnn,
     "mobilenet": mobilenet,
     "transformer": transformer,
+    "bert_tiny": bert_tiny,
 }
 
 

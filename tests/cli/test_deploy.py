@@ -46,7 +46,7 @@ def test_a_kernel_that_is_not_right(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("--target", "raspberry-pi-6", "-o", "b"), "did you mean raspberry-pi-"),
-        (("--target", "cuda-sm_87", "-o", "b"), "choose a processor"),
+        (("--target", "cuda-sm_87", "-o", "b"), "choose an OpenCL device, or a processor"),
         (("--target", "llvm", "-o", "."), "name a new folder with -o"),
         (("--target", "llvm", "-o", "b", "--workload", "none"), "ekb suite list"),
         (("--target", "llvm", "-o", "b", "--records", "nowhere"), "folder of an `ekb run`"),

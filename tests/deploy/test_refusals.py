@@ -39,7 +39,7 @@ def test_a_machine_without_bundles(
     assert says in f"{caught.value.message} {caught.value.help}"
 
 
-def test_gpus_are_not_there_yet(server: ForkServer, tmp_path: Path) -> None:
+def test_cuda_is_not_there_yet(server: ForkServer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="backend cuda are not there yet"):
         _deploy(server, tmp_path / "b", target=find_target("cuda-sm_87"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import helper
@@ -16,7 +18,7 @@ class Net:
         self.nodes: list[onnx.NodeProto] = []
         self.tensors: dict[str, np.ndarray] = {}
 
-    def __call__(self, kind: str, *inputs: str, outputs: int = 1, **attributes: object) -> str:
+    def __call__(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
         names = [f"{kind.lower()}{len(self.nodes)}_{number}" for number in range(outputs)]
         self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
         return names[0]
@@ -30,7 +32,7 @@ class Net:
     def weight(self, *shape: int) -> str:
         return self.held(weights(*shape, seed=len(self.tensors)))
 
-    def conv(self, x: str, given: int, made: int, kernel: int = 3, **attributes: object) -> str:
+    def conv(self, x: str, given: int, made: int, kernel: int = 3, **attributes: Any) -> str:
         pad = kernel // 2
         inputs = (x, self.weight(made, given, kernel, kernel), self.weight(made))
         return self("Conv", *inputs, pads=[pad] * 4, **attributes)

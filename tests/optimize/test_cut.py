@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
 
 from edgekernelbench.optimize.cut import Group, cut
 from edgekernelbench.optimize.extract import extract
@@ -185,7 +187,8 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
             case "Mean":
                 y = net("Sub", x, net("ReduceMean", x, axes=[1], keepdims=1))
             case _:
-                y = net(kind, x, **({"perm": [1, 0]} if kind == "Transpose" else {}))
+                more: dict[str, Any] = {"perm": [1, 0]} if kind == "Transpose" else {}
+                y = net(kind, x, **more)
         tensors.append(y)
     read = {name for node in net.nodes for name in node.input}
     return net.model([4, 4], *[name for name in tensors[1:] if name not in read])
@@ -203,8 +206,11 @@ def test_folding_keeps_results() -> None:
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     floats = [t.name for t in inferred.graph.initializer if t.data_type == 1]
     x = np.random.default_rng(0).standard_normal((1, 4, 6, 6)).astype(np.float32)
-    first, second = (
-        onnx.reference.ReferenceEvaluator(m).run(None, {"x": x})[0]
-        for m in (model, folded(inferred, floats))
-    )
+    first, second = (_run(m, x) for m in (model, folded(inferred, floats)))
     np.testing.assert_array_equal(first, second)
+
+
+def _run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    made = ReferenceEvaluator(model).run(None, {"x": x})
+    assert isinstance(made, list)
+    return np.asarray(made[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgekernelbench.errors import UsageError
-from edgekernelbench.optimize.journal import STATE, Begun, Divided, Finished, Found, Journal
+from edgekernelbench.optimize.journal import STATE, Begun, Finished, Found, Granted, Journal
 
 _ARGUMENTS = {"model": "abc", "budget": 3, "shapes": {"x": [1, 2]}}
 
@@ -15,19 +15,19 @@ _ARGUMENTS = {"model": "abc", "budget": 3, "shapes": {"x": [1, 2]}}
 def test_steps_are_there_when_it_is_opened_again(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     with Journal.open(folder, _ARGUMENTS) as journal:
-        journal.add(Divided(evaluations={"a": 3}))
+        journal.add(Granted(part="a", evaluations=3))
         journal.add(Found(part="a", kernel_hash="0" * 64, median_us=2.5))
     with Journal.open(folder, _ARGUMENTS) as journal:
         assert journal.events == [
             Begun(arguments=_ARGUMENTS),
-            Divided(evaluations={"a": 3}),
+            Granted(part="a", evaluations=3),
             Found(part="a", kernel_hash="0" * 64, median_us=2.5),
         ]
 
 
 def test_a_half_written_last_line_is_set_aside(tmp_path: Path) -> None:
     with Journal.open(tmp_path, _ARGUMENTS) as journal:
-        journal.add(Divided(evaluations={"a": 3}))
+        journal.add(Granted(part="a", evaluations=3))
     state = tmp_path / STATE
     whole = state.read_bytes()
     state.write_bytes(whole + b'{"step":"found","part":"a","ker')
@@ -79,6 +79,6 @@ def test_what_has_done_nothing_leaves_nothing(tmp_path: Path) -> None:
         journal.discard("tasks")
     assert not folder.exists()
     with Journal.open(folder, _ARGUMENTS) as journal:
-        journal.add(Divided(evaluations={"a": 3}))
+        journal.add(Granted(part="a", evaluations=3))
         journal.discard("tasks")
     assert (folder / STATE).exists()

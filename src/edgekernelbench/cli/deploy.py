@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def deploy(
     kernel: KernelArgument,
     target: Annotated[
-        str, typer.Option("--target", help="llvm, c (this host), a device profile, or c:PROFILE.")
+        str,
+        typer.Option("--target", help="llvm, c, opencl (here), a device profile, or c:PROFILE."),
     ],
     folder: Annotated[Path, typer.Option("-o", "--out", help="The bundle; it must not exist yet.")],
     workload: Annotated[

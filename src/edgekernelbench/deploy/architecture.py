@@ -48,6 +48,10 @@ ARCHITECTURES = (
 )  # fmt: skip
 
 
+OPENCL = Architecture("opencl", (), "", "", "")
+"""Whatever machine has the device: its bundles are built there, from source alone."""
+
+
 def architecture_of(target: Target) -> Architecture:
     """What a target's machine is.
 
@@ -55,10 +59,12 @@ def architecture_of(target: Target) -> Architecture:
         UsageError: bundles are not made for it; says for which they are.
     """
     known = ", ".join(a.name for a in ARCHITECTURES)
+    if target.backend == "opencl":
+        return OPENCL
     if not target.on_cpu:
         raise UsageError(
             f"target {target.name!r}: bundles for the backend {target.backend} are not there yet",
-            f"choose a processor: Linux on {known}",
+            f"choose an OpenCL device, or a processor: Linux on {known}",
         )
     for architecture in ARCHITECTURES:
         if target.mtriple is None and architecture.here:

@@ -13,12 +13,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from edgekernelbench.deploy import job as child
-from edgekernelbench.deploy.architecture import architecture_of
+from edgekernelbench.deploy.architecture import OPENCL, architecture_of
 from edgekernelbench.deploy.golden import Golden, of_program, of_workload
 from edgekernelbench.deploy.manifest import BundleManifest
 from edgekernelbench.deploy.measured import measured_in
 from edgekernelbench.deploy.sources import symbol_of
-from edgekernelbench.deploy.toolchain import LinkFailure, SelfTest, run_selftest
+from edgekernelbench.deploy.toolchain import LinkFailure, SelfTest, run_on_device, run_selftest
 from edgekernelbench.deploy.write import Built, Facts, fill
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.building import read_manifest
@@ -47,7 +47,7 @@ class Request:
 
     Attributes:
         text: the kernel's file.
-        target: a processor.
+        target: a processor, or an OpenCL device.
         folder: to be made; it must not exist.
         workload: the kernel's task, which then gives inputs, truth and tolerance.
         constants: an ``.npz`` file with the const inputs; drawn where there is none.
@@ -234,7 +234,7 @@ def _written(request: Request, facts: Facts, built: Built, work: Path) -> Deploy
             return Refused("compile_error", f"it cannot be linked: {error}")
         test = None
         if request.selftest:
-            test = run_selftest(folder, facts.architecture)
+            test = _selftest(folder, facts)
             if not test.passed:
                 return Refused("wrong_result", f"the self-test fails:\n{test.log}")
         try:
@@ -244,3 +244,9 @@ def _written(request: Request, facts: Facts, built: Built, work: Path) -> Deploy
         return Deployed(wanted, manifest, test)
     finally:
         remove_folder(folder)
+
+
+def _selftest(folder: Path, facts: Facts) -> SelfTest:
+    if facts.architecture is OPENCL:
+        return run_on_device(folder, facts.target)
+    return run_selftest(folder, facts.architecture)

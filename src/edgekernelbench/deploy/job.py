@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ from edgekernelbench.ir.surface import Kernel
 from edgekernelbench.lowering.nest import Module
 from edgekernelbench.targets.model import Target
 
-OBJECT, SOURCE, CONSTANTS = "kernel.o", "kernel.c", "constants.bin"
+OBJECT, SOURCE, PROGRAM = "kernel.o", "kernel.c", "kernel.cl"
+CONSTANTS = "constants.bin"
 ALIGNMENT = 64
 
 
@@ -95,6 +97,8 @@ def _compile(
     from edgekernelbench.compilers.manifest import MANIFEST, make_manifest
     from edgekernelbench.lowering.lower import lower
 
+    if job.target.backend == "opencl":
+        return _compile_for_device(job, kernel, program, folder, found)
     lowered = lower(kernel, program, job.target)
     found += lowered.diagnostics
     module = lowered.module
@@ -115,6 +119,39 @@ def _compile(
     dicts = tuple(d.as_dict(job.text) for d in found)
     llvm = None if job.target.backend == "c" else _llvm()
     return Reply(outcome="built", diagnostics=dicts, prepared=prepared, budget=budget, llvm=llvm)
+
+
+def _compile_for_device(
+    job: Job, kernel: Kernel, program: Program, folder: Path, found: tuple[Diagnostic, ...]
+) -> Reply:
+    """Source and launches; the device itself is not asked, since it may be elsewhere."""
+    from edgekernelbench.compilers.budget import bill_of, over
+    from edgekernelbench.compilers.manifest import MANIFEST
+    from edgekernelbench.compilers.tvm.compiler import TvmCompiler
+    from edgekernelbench.deploy.opencl import packed_apart
+
+    target = job.target.model_copy(update={"opencl": None})
+    place = folder / "device"
+    place.mkdir()
+    built = TvmCompiler().compile(kernel, program, target, place)
+    found += built.diagnostics
+    if built.artifact is None:
+        return _refused(job, refusal(built.diagnostics), found)
+    manifest = built.artifact.manifest
+    (place / manifest.library).rename(folder / PROGRAM)
+    (place / MANIFEST).rename(folder / MANIFEST)
+    budget = bill_of(manifest, target)
+    if said := over(budget):
+        return _refused(job, "over_budget", found, said)
+    arrays = _load(program, folder, -1, const=True)
+    for argument in manifest.arguments:
+        if argument.name in manifest.tables:
+            values = np.array(manifest.tables[argument.name], argument.dtype.numpy)
+            arrays[argument.name] = values.reshape(argument.shape)
+    prepared = _store({name: arrays[name] for name in packed_apart(manifest)}, folder)
+    _run(replace(kernel, schedules=(), memories=()), program, job, folder)
+    dicts = tuple(d.as_dict(job.text) for d in found)
+    return Reply(outcome="built", diagnostics=dicts, prepared=prepared, budget=budget)
 
 
 def _write_code(module: Module, program: Program, job: Job, folder: Path) -> Diagnostic | None:
@@ -148,9 +185,13 @@ def _prepare(module: Module, program: Program, host: Target, folder: Path) -> tu
     packing = folder / "packing"
     packing.mkdir()
     constants = _load(program, folder, -1, const=True)
+    return _store(pack_constants(module, program, host, packing, constants), folder)
+
+
+def _store(arrays: Mapping[str, np.ndarray], folder: Path) -> tuple[Prepared, ...]:
     found = []
     with (folder / CONSTANTS).open("wb") as out:
-        for name, array in pack_constants(module, program, host, packing, constants).items():
+        for name, array in arrays.items():
             out.write(b"\0" * (-out.tell() % ALIGNMENT))
             found.append(Prepared(name=name, offset=out.tell()))
             out.write(array.tobytes())

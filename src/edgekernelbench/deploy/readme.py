@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgekernelbench.deploy.architecture import Architecture
+from edgekernelbench.deploy.architecture import OPENCL, Architecture
 from edgekernelbench.deploy.manifest import BundleManifest, Parameter
 
 _PAGE = """# {name}
@@ -56,6 +56,54 @@ The C files are under Apache-2.0 (`LICENSE`); the kernel, `{file}`, is its autho
 """
 
 
+_OPENCL_PAGE = """# {name}
+
+A compute kernel for {target}, made by `ekb deploy`: OpenCL source, and the C that runs it. It needs
+Linux, a C compiler, and the device's driver with its `libOpenCL.so.1`; no headers and no Python.
+
+## Is it right here?
+
+    make selftest
+
+builds the library and a small program, runs the kernel on the inputs in `golden/`, and holds its
+outputs against what they should be. The driver compiles the source at the first call.
+
+    make bench      # the same, and the median time of 200 calls, copies to and fro included
+
+`EKB_OPENCL_DEVICE="words"` chooses a device by words of its platform's and its own name; else it is
+the first GPU, or the first device of all. `EKB_OPENCL_LIBRARY` names the library, where it is in no
+usual place.
+
+## Use it
+
+```c
+#include "{name}.h"
+
+{prototype};
+```
+
+{parameters}
+
+Arrays lie in the host's memory and are copied; they are dense and row-major, begin at a multiple of
+64 bytes (`ekb_alloc`), and outputs share no memory with anything. Constants are built in:
+{constants}; they are copied to the device, and packed there, at the first call. Calls from several
+threads run one after another. `ekb_opencl_release` of `ekb_opencl.h` gives all memory back. Build
+and link:
+
+    make
+    cc -Iinclude program.c build/lib{name}.a -lm -pthread -ldl
+
+## What is in it
+
+`manifest.json` has the hash of each file, the device profile, versions of the tools, and the bill:
+{constants_bytes} bytes of constants, {workspace} of workspace a call. The device's source is
+`src/{name}.cl`; its launches are the tables of `src/{name}.c`.
+Measured: {measured}.
+
+The C files are under Apache-2.0 (`LICENSE`); the kernel, `{file}`, is its author's.
+"""
+
+
 def readme(manifest: BundleManifest, prototype: str, architecture: Architecture) -> str:
     """The text of ``README.md``."""
     name, code = manifest.kernel.name, manifest.bill.code_bytes
@@ -65,7 +113,8 @@ def readme(manifest: BundleManifest, prototype: str, architecture: Architecture)
     prebuilt = "There is no prebuilt program: " + (manifest.toolchain.not_prebuilt or "none") + "."
     if manifest.toolchain.c_compiler is not None:
         prebuilt = "Without a compiler, `./prebuilt/selftest` does the same; it needs no library."
-    return _PAGE.format(
+    page = _OPENCL_PAGE if architecture is OPENCL else _PAGE
+    return page.format(
         name=name,
         target=manifest.target.get("description") or manifest.target["name"],
         architecture=architecture.name,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
+import tempfile
+from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
 from edgekernelbench.deploy.architecture import Architecture
 from edgekernelbench.errors import UsageError
+from edgekernelbench.targets.model import Target
+from edgekernelbench.targets.opencl import loader_settings, private_caches
 
 _SECONDS = 300
 
@@ -133,4 +138,41 @@ def run_selftest(folder: Path, architecture: Architecture, seconds: int = 600) -
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise UsageError(f"the self-test takes more than {seconds} s", "run it alone") from error
+    return SelfTest(done.returncode == 0, done.stdout + done.stderr)
+
+
+def run_on_device(folder: Path, target: Target, seconds: int = 600) -> SelfTest:
+    """Builds a copy of an OpenCL bundle as its device would, and runs its self-test here.
+
+    Raises:
+        UsageError: the device is not here, a tool is missing, or there is no end to it.
+    """
+    device = target.opencl
+    if device is None:
+        raise UsageError(
+            f"the self-test cannot be run: {target.name} is no device of this machine",
+            "run `make selftest` where it is",
+        )
+    for tool in ("make", "cc"):
+        if which(tool) is None:
+            raise UsageError(f"the self-test cannot be run: no {tool}", "install gcc and make")
+    if find_library("OpenCL") is None and "EKB_OPENCL_LIBRARY" not in os.environ:
+        raise UsageError(
+            "the self-test cannot be run: no libOpenCL.so.1",
+            "install it (Debian: ocl-icd-libopencl1), or name one in EKB_OPENCL_LIBRARY",
+        )
+    with tempfile.TemporaryDirectory(prefix="edgekernelbench-selftest-") as place:
+        copy = Path(place) / "bundle"
+        shutil.copytree(folder, copy)
+        settings = {**loader_settings(), **private_caches(place)}
+        settings["EKB_OPENCL_DEVICE"] = f"{device.platform}: {device.name}"
+        try:
+            done = subprocess.run(
+                ("make", "-s", "selftest"), cwd=copy, capture_output=True, text=True,
+                timeout=seconds, check=False, env={**os.environ, **settings},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise UsageError(
+                f"the self-test takes more than {seconds} s", "run it alone"
+            ) from error
     return SelfTest(done.returncode == 0, done.stdout + done.stderr)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from edgekernelbench.compilers.base import Argument, Manifest
 from edgekernelbench.deploy import job as child
-from edgekernelbench.deploy.architecture import Architecture
+from edgekernelbench.deploy.architecture import OPENCL, Architecture
 from edgekernelbench.deploy.golden import Golden, rules_of
 from edgekernelbench.deploy.manifest import (
     Bill,
@@ -23,6 +23,7 @@ from edgekernelbench.deploy.manifest import (
     Toolchain,
 )
 from edgekernelbench.deploy.measured import Measured
+from edgekernelbench.deploy.opencl import program_assembler, program_file, wrapper
 from edgekernelbench.deploy.readme import readme
 from edgekernelbench.deploy.sources import Sources, function_of, parameters_of
 from edgekernelbench.deploy.toolchain import CCompiler, find_compiler, prebuild
@@ -36,6 +37,7 @@ from edgekernelbench.targets.model import Target
 
 _MOST_ARGUMENTS = 128
 _FIXED = ("ekb_runtime.c", "ekb_runtime.h", "selftest.c", "selftest.h")
+_FIXED_OPENCL = ("ekb_opencl.c", "ekb_opencl.h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def fill(facts: Facts, built: Built, work: Path, folder: Path) -> BundleManifest
         arguments=order,
         target=f"{target.name} ({target.mcpu or facts.architecture.name})",
     )
-    _write_sources(facts, sources, folder)
+    _write_sources(facts, sources, built, folder)
     _take_code(facts, work, folder)
     if sources.prepared:
         _take(work / child.CONSTANTS, folder / child.CONSTANTS)
@@ -108,6 +110,9 @@ def _take_code(facts: Facts, work: Path, folder: Path) -> None:
     name = facts.program.name
     if facts.target.backend == "c":
         _take(work / child.SOURCE, folder / "src" / f"{name}_kernel.c")
+        return
+    if facts.target.backend == "opencl":
+        _take(work / child.PROGRAM, folder / "src" / program_file(name))
         return
     (folder / "lib").mkdir()
     _take(work / child.OBJECT, folder / "lib" / f"{name}.o")
@@ -148,34 +153,55 @@ def _prepared(reply: child.Reply, arguments: dict[str, Argument]) -> tuple[Prepa
     return tuple(found)
 
 
-def _write_sources(facts: Facts, sources: Sources, folder: Path) -> None:
+def _write_sources(facts: Facts, sources: Sources, built: Built, folder: Path) -> None:
     (folder / "include").mkdir()
     (folder / "src").mkdir()
     name = sources.kernel
-    for file in _FIXED:
-        place = "include" if file == "ekb_runtime.h" else "src"
+    opencl = facts.target.backend == "opencl"
+    for file in (*_FIXED, *(_FIXED_OPENCL if opencl else ())):
+        place = "include" if file.startswith("ekb_") and file.endswith(".h") else "src"
         (folder / place / file).write_text(_shipped(file))
     (folder / "include" / f"{name}.h").write_text(sources.header())
-    (folder / "src" / f"{name}.c").write_text(sources.wrapper())
+    (folder / "src" / f"{name}.c").write_text(
+        wrapper(sources, built.manifest) if opencl else sources.wrapper()
+    )
     constants = f" src/{name}_constants.S" if sources.prepared else ""
     if constants:
         (folder / constants.strip()).write_text(sources.constants())
+    if opencl:
+        (folder / "src" / f"{name}_program.S").write_text(program_assembler(name))
     rules = rules_of(facts.golden, facts.program.outputs)
     (folder / "src" / "golden.c").write_text(sources.golden(facts.golden, rules))
-    values = {
-        "NAME": name,
-        "MACHINES": " ".join(facts.architecture.machines),
-        "TRIPLE": facts.architecture.triple,
-        "CONSTANTS": constants,
-        "CODE": f"build/{name}_kernel.c.o" if facts.target.backend == "c" else f"lib/{name}.o",
-        "FLAGS": " ".join(kernel_flags(facts)),
-    }
+    values = _make_values(facts, constants)
     makefile = _shipped("Makefile.txt")
     for key, value in values.items():
         makefile = makefile.replace(f"@{key}@", value)
     (folder / "Makefile").write_text(makefile)
     (folder / f"{name}.ekir").write_text(facts.text, encoding="utf-8")
     (folder / "LICENSE").write_text(_licence())
+
+
+def _make_values(facts: Facts, constants: str) -> dict[str, str]:
+    """What stands in the Makefile for its marks."""
+    name, backend = facts.program.name, facts.target.backend
+    values = {
+        "NAME": name,
+        "MACHINES": " ".join(facts.architecture.machines),
+        "TRIPLE": facts.architecture.triple,
+        "SOURCES": constants,
+        "CODE": f"build/{name}_kernel.c.o" if backend == "c" else f"lib/{name}.o",
+        "FLAGS": " ".join(kernel_flags(facts)),
+        "LIBRARIES": "-lm -pthread",
+        "OPTIONS": "",
+        "NEEDS": "",
+    }
+    if backend == "opencl":  # a static program could load no driver
+        here = "$(shell uname -m)"
+        values |= {"MACHINES": here, "TRIPLE": f"{here}-linux-gnu", "CODE": ""}
+        values |= {"LIBRARIES": "-lm -pthread -ldl", "OPTIONS": " --threads 1"}
+        values["SOURCES"] = f" src/ekb_opencl.c src/{name}_program.S{constants}"
+        values["NEEDS"] = f"build/{name}_program.S.o: src/{name}.cl"
+    return values
 
 
 def _shipped(file: str) -> str:
@@ -203,9 +229,12 @@ def _write_golden(golden: Golden, sources: Sources, folder: Path) -> None:
 
 
 def _toolchain(facts: Facts, built: Built, sources: Sources, folder: Path) -> Toolchain:
-    compiler: CCompiler | None = find_compiler(facts.architecture)
+    opencl = facts.architecture is OPENCL
+    compiler: CCompiler | None = None if opencl else find_compiler(facts.architecture)
     why = ""
-    if compiler is None:
+    if opencl:
+        why = "it loads the device's driver, so it is built where that is"
+    elif compiler is None:
         why = f"no {facts.architecture.triple}-gcc where the bundle was made"
     else:
         try:
@@ -227,7 +256,7 @@ def _manifest(
 ) -> BundleManifest:
     static = built.manifest.facts
     constants = folder / child.CONSTANTS
-    device = {"unreachable", "gpu", "opencl", "cuda"}
+    device = {"unreachable", "opencl", "cuda"}
     return BundleManifest(
         kernel=KernelFacts(name=sources.kernel, hash=facts.digest, file=f"{sources.kernel}.ekir"),
         function=function_of(sources.kernel),

@@ -46,11 +46,12 @@ class Measured(_Event):
     figures: Figures
 
 
-class Divided(_Event):
-    """``evaluations`` that each part may use."""
+class Granted(_Event):
+    """``evaluations`` that the agent may use on a part."""
 
-    step: Literal["divided"] = "divided"
-    evaluations: dict[str, int]
+    step: Literal["granted"] = "granted"
+    part: str
+    evaluations: int
 
 
 class Found(_Event):
@@ -79,7 +80,7 @@ class Finished(_Event):
     step: Literal["finished"] = "finished"
 
 
-Event = Begun | Cut | Measured | Divided | Found | Optimised | Finished
+Event = Begun | Cut | Measured | Granted | Found | Optimised | Finished
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="step")])
 
 

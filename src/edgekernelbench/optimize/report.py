@@ -149,7 +149,7 @@ def _reason(id: str, progress: Progress, verdict: Verdict) -> str:
     if id in verdict.dropped:
         return verdict.dropped[id]
     if id not in progress.budget:
-        return "too small a share" if progress.budget else "nothing was tried"
+        return "too small a share for this budget" if progress.budget else "nothing was tried"
     done = progress.after.get(id)
     if done is None:
         return "interrupted before anything better was found"
@@ -175,7 +175,7 @@ def as_markdown(report: Report) -> str:
     lines = [
         f"# {report.workload} on {report.target}",
         "",
-        f"{report.model}; {report.cpu}, {report.threads} threads; agent `{report.agent}`, "
+        f"{report.model}; {report.cpu}, {_threads(report.threads)}; agent `{report.agent}`, "
         f"{report.budget} evaluations" + ("; interrupted" if report.interrupted else ""),
         "",
         f"The whole: {_us(whole.before.median_us)} ({whole.before_kind}) before, "
@@ -205,6 +205,10 @@ def as_markdown(report: Report) -> str:
     told = [*report.notes, report.agreement, report.bundle]
     lines += ["", *(f"- {note}" for note in told if note), ""]
     return "\n".join(lines)
+
+
+def _threads(number: int) -> str:
+    return f"{number} threads" if number > 1 else "one thread"
 
 
 def _us(value: float | None) -> str:

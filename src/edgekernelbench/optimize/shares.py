@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 LEAST = 0.01
-"""Share of the measured time below which a part keeps its canonical program."""
+"""Share of the present time of all parts from which a part has evaluations reserved."""
 FLOOR = 4
-"""Evaluations that a part gets before the rest is divided: what a search opens with."""
+"""Evaluations that are reserved: what a search opens with."""
 
 
 def shares_of(times: Mapping[str, float]) -> dict[str, float]:
@@ -16,28 +17,27 @@ def shares_of(times: Mapping[str, float]) -> dict[str, float]:
     return {name: time / total for name, time in sorted(times.items(), key=lambda item: -item[1])}
 
 
-def divide(budget: int, times: Mapping[str, float]) -> dict[str, int]:
-    """Evaluations by part: from the largest on, each part of at least `LEAST` gets `FLOOR`; what is
-    left is divided among these by their shares. Parts that get none are left out.
+def next_grant(
+    left: int, waiting: Mapping[str, float], done: float = 0.0
+) -> tuple[str, int] | None:
+    """Who is worked on next, and how many evaluations it gets: the part that takes most time, and
+    `FLOOR`; on top of that its share among those that wait of what is left once every part of at
+    least `LEAST` has as many. None when there is nothing left to give, or nobody to give it to.
+
+    Shares are of the square roots of times: the tenth evaluation of a part is worth less than its
+    first. They are taken anew before each part, since one that is made thirty times as fast leaves
+    the others with a larger share of the time.
 
     Args:
-        budget: of evaluations in all.
-        times: of a part, times how often the model has it.
+        left: evaluations.
+        waiting: the time of each part that was not worked on, times how often the model has it.
+        done: the time that the others take now.
     """
-    shares = shares_of(times)
-    counts: dict[str, int] = {}
-    left = budget
-    for name, share in shares.items():
-        if share < LEAST or left == 0:
-            break
-        counts[name] = min(FLOOR, left)
-        left -= counts[name]
-    served = sum(shares[name] for name in counts)
-    exact = {name: left * shares[name] / served for name in counts}
-    for name in counts:
-        counts[name] += int(exact[name])
-    short = budget - sum(counts.values())
-    by_rest = sorted(counts, key=lambda name: int(exact[name]) - exact[name])
-    for name in by_rest[:short]:
-        counts[name] += 1
-    return counts
+    if left <= 0 or not waiting:
+        return None
+    whole = sum(waiting.values())
+    name = max(waiting, key=lambda part: waiting[part])
+    reserved = sum(time >= LEAST * (whole + done) for time in waiting.values())
+    spare = max(0, left - FLOOR * max(1, reserved))
+    share = math.sqrt(waiting[name]) / sum(math.sqrt(time) for time in waiting.values())
+    return name, min(left, FLOOR + round(spare * share))

@@ -10,9 +10,9 @@ from edgekernelbench.evaluator.ahead import build_ahead
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.evaluator.task import as_task
 from edgekernelbench.optimize.figures import PASSING, Figures, figures_of, gain
-from edgekernelbench.optimize.journal import Divided, Found, Journal, Measured, Optimised
+from edgekernelbench.optimize.journal import Found, Granted, Journal, Measured, Optimised
 from edgekernelbench.optimize.request import Hands, Request, Watch
-from edgekernelbench.optimize.shares import divide, shares_of
+from edgekernelbench.optimize.shares import next_grant, shares_of
 from edgekernelbench.optimize.tasks import Tasks
 from edgekernelbench.records.read import kept_kernel
 from edgekernelbench.records.schema import Record, Step
@@ -25,7 +25,7 @@ class Progress:
 
     Attributes:
         before: figures of the canonical programs.
-        budget: evaluations by part.
+        budget: evaluations granted by part.
         after: how the agent's work on a part ended.
         found: its best kernel where it has not ended.
     """
@@ -41,8 +41,8 @@ class Progress:
             match event:
                 case Measured(part=part, figures=figures):
                     self.before[part] = figures
-                case Divided(evaluations=evaluations):
-                    self.budget = evaluations
+                case Granted(part=part, evaluations=evaluations):
+                    self.budget[part] = evaluations
                 case Optimised(part=part):
                     self.after[part] = event
                 case Found():
@@ -62,6 +62,14 @@ class Progress:
             part: (figures.median_us or 0.0) * tasks.counts[part]
             for part, figures in self.before.items()
         }
+
+    def times_now(self, tasks: Tasks) -> dict[str, float]:
+        """The same with what was gained."""
+        times = self.times(tasks)
+        for part, done in self.after.items():
+            if done.figures is not None and done.figures.correct:
+                times[part] /= max(1.0, gain(self.before[part], done.figures))
+        return times
 
     def kernels(self, request: Request, tasks: Tasks) -> dict[str, str]:
         """The best kernel of each part that has a better one than its canonical program."""
@@ -137,15 +145,9 @@ def optimise_parts(
     hands: Hands,
     watch: Watch,
 ) -> None:
-    """The agent works on the parts that get evaluations, the largest first."""
-    times = progress.times(tasks)
-    if not progress.budget:
-        progress.budget = divide(request.budget, times)
-        progress.journal.add(Divided(evaluations=progress.budget))
-    shares = shares_of(times)
-    for part in shares:
-        if part not in progress.budget or part in progress.after:
-            continue
+    """The agent works on one part after the other until the budget is used."""
+    shares = shares_of(progress.times(tasks))
+    while (part := _next_part(request, tasks, progress)) is not None:
         count = f"{tasks.counts[part]} x " if tasks.counts[part] > 1 else ""
         watch.say(
             f"{part}: {count}{progress.before[part].median_us:.1f} us, {shares[part]:.1%} of the "
@@ -156,6 +158,24 @@ def optimise_parts(
         event = _ended(part, records[-1])
         progress.journal.add(event)
         progress.after[part] = event
+
+
+def _next_part(request: Request, tasks: Tasks, progress: Progress) -> str | None:
+    """The part that is under way, else the next one with its evaluations granted; None at the
+    end."""
+    for part in progress.budget:
+        if part not in progress.after:
+            return part
+    now = progress.times_now(tasks)
+    waiting = {part: now.pop(part) for part in list(now) if part not in progress.after}
+    used = sum(done.evaluations for done in progress.after.values())
+    granted = next_grant(request.budget - used, waiting, sum(now.values()))
+    if granted is None:
+        return None
+    part, evaluations = granted
+    progress.budget[part] = evaluations
+    progress.journal.add(Granted(part=part, evaluations=evaluations))
+    return part
 
 
 def _ended(part: str, record: Record) -> Optimised:

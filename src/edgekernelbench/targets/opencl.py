@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -126,6 +127,19 @@ def private_caches(folder: str) -> dict[str, str]:
         "CUDA_CACHE_PATH": folder,
         "PYOPENCL_NO_CACHE": "1",
     }
+
+
+def loader_settings() -> dict[str, str]:
+    """Variables by which a program other than Python finds the drivers that pip installed beside
+    pyopencl; it needs a libOpenCL.so.1 of the system. What the user has set stays."""
+    found = importlib.util.find_spec("pyopencl")
+    if found is None or found.origin is None or "OCL_ICD_VENDORS" in os.environ:
+        return {}
+    drivers = Path(found.origin).parent / ".libs"
+    if not any(drivers.glob("*.icd")):
+        return {}
+    path = [str(drivers), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    return {"OCL_ICD_VENDORS": str(drivers), "LD_LIBRARY_PATH": os.pathsep.join(path)}
 
 
 def _profile(name: str, device: OpenClDevice) -> Target:

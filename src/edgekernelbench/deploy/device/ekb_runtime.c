@@ -19,7 +19,7 @@ static _Thread_local char message[512];
 
 const char *ekb_error(void) { return message; }
 
-static int fail(int code, const char *what, const char *name) {
+int ekb_fail(int code, const char *what, const char *name) {
   snprintf(message, sizeof message, "%s%s%s", name, *name ? ": " : "", what);
   return code;
 }
@@ -120,7 +120,7 @@ void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t bytes, i
     if (!block && (block = ekb_alloc((size_t)bytes + EKB_ALIGNMENT))) block->bytes = (size_t)bytes;
   }
   if (!block) {
-    fail(EKB_FAILED, "there is no memory for the workspace", "");
+    ekb_fail(EKB_FAILED, "there is no memory for the workspace", "");
     return NULL;
   }
   return (char *)block + EKB_ALIGNMENT;
@@ -327,16 +327,16 @@ static int overlap(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
   return x < y + b_bytes && y < x + a_bytes;
 }
 
-static int check(const ekb_parameter *parameters, const void *const *data, int count) {
+int ekb_check(const ekb_parameter *parameters, const void *const *data, int count) {
   for (int k = 0; k < count; k++) {
-    if (!data[k]) return fail(EKB_NULL, "is NULL", parameters[k].name);
+    if (!data[k]) return ekb_fail(EKB_NULL, "is NULL", parameters[k].name);
     if ((uintptr_t)data[k] % EKB_ALIGNMENT)
-      return fail(EKB_MISALIGNED, "must begin at a multiple of 64 bytes", parameters[k].name);
+      return ekb_fail(EKB_MISALIGNED, "must begin at a multiple of 64 bytes", parameters[k].name);
   }
   for (int k = 0; k < count; k++) {
     for (int other = 0; parameters[k].output && other < count; other++) {
       if (other != k && overlap(data[k], parameters[k].bytes, data[other], parameters[other].bytes))
-        return fail(EKB_OVERLAP, "shares memory with another argument", parameters[k].name);
+        return ekb_fail(EKB_OVERLAP, "shares memory with another argument", parameters[k].name);
     }
   }
   return EKB_OK;
@@ -346,7 +346,7 @@ int ekb_call(ekb_function function, const ekb_parameter *parameters, const void 
              int count) {
   tensor tensors[EKB_MOST_ARGUMENTS];
   struct ekb_any arguments[EKB_MOST_ARGUMENTS], result = {0, 0, {0}};
-  int code = check(parameters, data, count);
+  int code = ekb_check(parameters, data, count);
   if (code) return code;
   for (int k = 0; k < count; k++) {
     const ekb_parameter *p = &parameters[k];

@@ -59,6 +59,8 @@ struct ekb_any;
 typedef int (*ekb_function)(void *self, const struct ekb_any *arguments, int32_t count,
                             struct ekb_any *result);
 
+int ekb_fail(int code, const char *what, const char *name); /* sets ekb_error(), returns the code */
+int ekb_check(const ekb_parameter *parameters, const void *const *data, int count);
 int ekb_call(ekb_function function, const ekb_parameter *parameters, const void *const *data,
              int count);
 
