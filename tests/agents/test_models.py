@@ -274,6 +274,7 @@ def test_stored_answers_are_given_to_attempts_in_their_order(tmp_path: Path):
         "[]",
         '{"a": 1}',
         '{"custom_id": "x"}',
+        '{"custom_id": "0123456789012345678901234567890123456789-1", "answer": "a"}',
         '{"prompt_hash": "x", "text": null}',
         '{"prompt_hash": "x", "text": "a", "tokens": 1e999}',
         "[" * 100_000,

@@ -28,6 +28,26 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("raise KeyboardInterrupt", "finished attempts are kept"),
+        ("raise typer.Exit(130)", ""),
+    ],
+)
+def test_an_interrupt_says_what_is_kept(does: str, told: str) -> None:
+    """Unless the command has said so itself."""
+    code = (
+        "import sys, typer\nfrom edgekernelbench.cli import main as m\n"
+        f"@m.app.command('wait')\ndef wait():\n    {does}\n"
+        "sys.argv = ['ekb', 'wait']\nm.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 130 and done.stdout == ""
+    assert told in done.stderr and "Traceback" not in done.stderr
+    assert bool(told) == bool(done.stderr)
+
+
 def shell(command: str) -> subprocess.CompletedProcess[str]:
     text = command.replace("ekb", " ".join(EKB))
     return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=100)

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.agent import AgentState, BridgedToolsSpec
 from inspect_ai.model import ChatMessageUser, GenerateConfig, GenerateFilter, get_model
 from inspect_ai.tool import ToolError
@@ -292,6 +293,6 @@ def test_a_missing_package_is_told_first(tmp_path: Path, monkeypatch: pytest.Mon
     ("given", "told"), [({"cli": "cursor"}, "claude_code"), ({"sandbox": "none"}, "local")]
 )
 def test_unknown_arguments_of_the_inspect_task(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(PrerequisiteError) as caught:
         tasks.coding_agent(**given)
-    assert told in (caught.value.help or "")
+    assert told in str(caught.value.message)

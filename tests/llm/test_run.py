@@ -8,11 +8,14 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from inspect_ai._util.error import PrerequisiteError
 
 from edgekernelbench.errors import UsageError
 from edgekernelbench.evaluator.model import EvaluationStatus
+from edgekernelbench.llm import tasks
 from edgekernelbench.llm.run import Asking, run_with_model
 from edgekernelbench.records.read import RECORDS, read_records
 from edgekernelbench.records.schema import Record
@@ -205,6 +208,38 @@ def test_an_address_where_nobody_listens_is_noticed_first(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match=r"nothing answers at 127\.0\.0\.1:1 ") as caught:
         run_with_model(order(tmp_path / "run"), asking("http://127.0.0.1:1/v1"))
     assert "--model-base-url" in caught.value.help
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000/v1", "localhost/v1", "ftp://here/v1", "http://"])
+def test_what_is_no_address_is_noticed_first(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UsageError, match="is no address of a server") as caught:
+        run_with_model(order(tmp_path / "run"), asking(url))
+    assert "http://" in caught.value.help and not (tmp_path / "run").exists()
+
+
+def test_an_address_that_is_missing_is_told_how_to_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOWHERE_API_KEY", "none")
+    with pytest.raises(UsageError) as caught:
+        run_with_model(order(tmp_path / "run"), Asking("openai-api/nowhere/m"))
+    assert "NOWHERE_BASE_URL" in caught.value.help and "--model-base-url" in caught.value.help
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"subst": "quick"}, "unknown task argument 'subst'"),
+        ({"subset": "quik"}, "quik"),
+        ({"workload": "softmax_last__99"}, "softmax_last__99"),
+    ],
+)
+def test_what_inspect_is_told_wrong_is_one_line_of_its_own(
+    tmp_path: Path, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(PrerequisiteError) as caught:
+        tasks.direct(**given, model="openai/gpt", out=str(tmp_path / "run"))
+    assert told in str(caught.value.message) and not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -127,8 +127,9 @@ def batch_line(model: str, messages: Sequence[Message], epoch: int) -> str:
 
 # ---------------------------------------------------------------- answers
 def read_answers(path: Path, name: str | None = None) -> Replay:
-    """Answers from JSON lines, in one of two shapes: ``{"prompt_hash": ..., "text": ...}``, or a
-    line of a provider's batch output, whose ``custom_id`` is the id of the question.
+    """Answers from JSON lines, in one of three shapes: ``{"prompt_hash": ..., "text": ...}``, or
+    ``{"custom_id": ..., "text": ...}``, or a line of a provider's batch output, whose ``custom_id``
+    is the id of the question.
 
     Args:
         name: of the model in records; the file's name if left out.
@@ -176,8 +177,8 @@ def _answer_of(line: str, where: str) -> tuple[str, int | None, Stored]:
         epoch = None if id["number"] is None else int(id["number"]) - 1
         return id["key"], epoch, _batch_answer(data)
     except _UNREADABLE as error:
-        shapes = '{"prompt_hash": ..., "text": ...} or a line of a batch output'
-        raise UsageError(f"{where}: no answer ({error!r:.80})", f"each line is {shapes}") from error
+        shapes = '{"custom_id": ..., "text": ...} or a line of a batch output'
+        raise UsageError(f"{where}: no answer ({error})"[:300], f"each line is {shapes}") from error
 
 
 def _batch_answer(data: dict[str, Any]) -> Stored:
@@ -187,6 +188,10 @@ def _batch_answer(data: dict[str, Any]) -> Stored:
         if "message" not in result:
             return Failed(f"the batch says: {json.dumps(result)[:300]}")
         return _from_parts(result["message"])
+    if isinstance(data.get("text"), str):
+        return Reply(data["text"], int(data.get("tokens", 0)))
+    if "response" not in data and "error" not in data:
+        raise ValueError("it has neither response, result, error nor text")
     response = data.get("response")
     if not response or response.get("status_code", 200) != 200:
         error = data.get("error") or (response or {}).get("body") or "no response"

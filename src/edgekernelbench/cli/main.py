@@ -64,8 +64,9 @@ app.command("trajectory")(trajectory.trajectory)
 app.command("verify")(verify.verify)
 
 
+_INTERRUPTED = 128 + signal.SIGINT
 _UNREAD = 128 + signal.SIGPIPE
-"""The exit code of a program whose reader went away."""
+"""The exit codes of a program that was interrupted, and of one whose reader went away."""
 
 
 def main() -> None:
@@ -87,7 +88,7 @@ def main() -> None:
         _end(UsageError(told, "see that it can be used"), 2)
     except KeyboardInterrupt:
         err.print("interrupted; finished attempts are kept, `ekb run --resume` goes on")
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
 
 
 def _run() -> None:
@@ -98,11 +99,19 @@ def _run() -> None:
     stdout = sys.stdout
     try:
         app()
-    except SystemExit:
+    except SystemExit as end:
+        if end.code == _INTERRUPTED and _interrupted(end):
+            raise KeyboardInterrupt from end
         if sys.stdout is not stdout:  # replaced by one that hides the broken pipe
             sys.exit(_UNREAD)
         stdout.flush()
         raise
+
+
+def _interrupted(end: SystemExit) -> bool:
+    """Whether Typer made an exit without a word of an interrupt that nobody dealt with."""
+    told = end.__context__
+    return told is not None and isinstance(told.__cause__, KeyboardInterrupt)
 
 
 def _end(error: UsageError | None, code: int) -> NoReturn:

@@ -72,13 +72,21 @@ def ready_model(name: str, base_url: str | None, config: GenerateConfig) -> Any:
     try:
         model = get_model(name, base_url=base_url, config=config)
     except PrerequisiteError as error:
-        key = re.search(r"\b[A-Z0-9_]+_API_KEY\b", str(error.message))
-        remedy = _REMEDY if key is None else f"export {key[0]}=...; a local server takes any text"
-        raise UsageError(f"model {name!r}: {one_line(error.message)}", remedy) from error
+        told = f"model {name!r}: {one_line(error.message)}"
+        raise UsageError(told, _way_out(str(error.message))) from error
     except Exception as error:  # an unknown provider is a ValueError, a bad argument anything
         raise UsageError(f"model {name!r}: {one_line(error)}", _REMEDY) from error
     refuse_unreachable(name, model.api)
     return model
+
+
+def _way_out(message: str) -> str:
+    """By the variable that is missing."""
+    if key := re.search(r"\b[A-Z0-9_]+_API_KEY\b", message):
+        return f"export {key[0]}=...; a local server takes any text"
+    if url := re.search(r"\b[A-Z0-9_]+_BASE_URL\b", message):
+        return f"export {url[0]}=http://HOST:PORT/v1, or give --model-base-url"
+    return _REMEDY
 
 
 _REMEDY = (

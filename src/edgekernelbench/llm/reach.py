@@ -55,9 +55,14 @@ def refuse_unreachable(name: str, api: Any) -> None:
         UsageError: nothing listens there; or an API in OpenAI's form refuses key, model or path.
     """
     url = getattr(api, "base_url", None)
-    parts = urlsplit(url if isinstance(url, str) else "")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not url or not isinstance(url, str):
         return
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(
+            f"model {name!r}: {url!r} is no address of a server",
+            "give it whole, as in http://127.0.0.1:8000/v1",
+        )
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         socket.create_connection((parts.hostname, port), _WITHIN_S).close()

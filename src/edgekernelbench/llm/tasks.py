@@ -8,6 +8,7 @@ that was killed goes on with what is left.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 from inspect_ai import Task, task
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
@@ -27,6 +29,7 @@ from edgekernelbench.evaluator import Evaluator
 from edgekernelbench.evaluator.model import OUTSIDE_DENOMINATOR
 from edgekernelbench.llm.coding import ready_line, sandbox_spec
 from edgekernelbench.llm.provider import InspectModel
+from edgekernelbench.llm.reach import refuse_unreachable
 from edgekernelbench.records.read import RECORDS, read_records
 from edgekernelbench.records.schema import Record, Spent, record_id
 from edgekernelbench.runs.order import Order, Sandbox
@@ -168,6 +171,35 @@ def verdict() -> Scorer:
 
 # ---------------------------------------------------------------- by name
 def _by_name(agent: str, evals: int | None, given: dict[str, Any]) -> Task:
+    """The task that `inspect eval` asks for.
+
+    Raises:
+        PrerequisiteError: the same as for `ekb run`, in the form that Inspect prints as one line.
+    """
+    try:
+        _refuse_unknown(given)
+        _refuse_silent_model()
+        return _ordered(agent, evals, given)
+    except UsageError as error:
+        raise PrerequisiteError(f"{error.message}\n{error.help}".rstrip()) from error
+
+
+def _refuse_unknown(given: dict[str, Any]) -> None:
+    """Inspect itself would only warn, and spend a run on the defaults."""
+    unknown = given["unknown"].keys() - {"model"}  # which Inspect passes to every task
+    if unknown:
+        known = ", ".join(sorted(given.keys() - {"unknown", "names"}))
+        raise UsageError(f"unknown task argument {min(unknown)!r}", f"-T takes: {known}")
+
+
+def _refuse_silent_model() -> None:
+    """A model that is chosen already is asked whether it is there."""
+    with contextlib.suppress(ValueError):  # none is chosen
+        model = get_model()
+        refuse_unreachable(str(model), model.api)
+
+
+def _ordered(agent: str, evals: int | None, given: dict[str, Any]) -> Task:
     workload, subset = given["workload"], given["subset"]
     names = [workload] if isinstance(workload, str) else list(workload or ())
     chosen = [find_workload(name) for name in names] if names else find_subset(subset)
@@ -202,6 +234,7 @@ def direct(
     out: str | None = None,
     resume: bool = False,
     retry_provider_errors: bool = False,
+    **unknown: Any,
 ) -> Task:
     """One prompt, one kernel. ``epochs`` are attempts a workload; ``out`` is the run's folder
     (``runs/direct-TIME`` if left out), ``resume`` goes on with the run in it,
@@ -222,6 +255,7 @@ def repair(
     out: str | None = None,
     resume: bool = False,
     retry_provider_errors: bool = False,
+    **unknown: Any,
 ) -> Task:
     """Diagnostics and measured results go back to the model, for up to ``evals`` evaluations an
     attempt. See `direct` for the rest."""
@@ -242,6 +276,7 @@ def leka(
     resume: bool = False,
     retry_provider_errors: bool = False,
     options: dict[str, str] | None = None,
+    **unknown: Any,
 ) -> Task:
     """One layer of a kernel is revised at a time; ``options`` as in docs/leka.md. See `repair` for
     the rest."""
@@ -263,12 +298,13 @@ def coding_agent(
     resume: bool = False,
     retry_provider_errors: bool = False,
     sandbox: Sandbox = "docker",
+    **unknown: Any,
 ) -> Task:
     """A coding agent's command line in a sandbox, with the tools ``check`` and ``evaluate``. See
     `repair` for the rest."""
     names = {line: name for name, line in CODING_AGENTS.items()}
     if cli not in names:
-        raise UsageError(f"unknown command line {cli!r}", f"cli is one of: {', '.join(names)}")
+        raise PrerequisiteError(f"unknown command line {cli!r}; cli is one of: {', '.join(names)}")
     if sandbox not in ("docker", "local"):
-        raise UsageError(f"unknown sandbox {sandbox!r}", "sandbox is docker or local")
+        raise PrerequisiteError(f"unknown sandbox {sandbox!r}; sandbox is docker or local")
     return _by_name(names[cli], evals, locals())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from edgekernelbench.agents.base import Answer
 from edgekernelbench.agents.leka import Leka, LekaMoves, Options
-from edgekernelbench.agents.model import Scripted
+from edgekernelbench.agents.model import Message, Scripted
 from edgekernelbench.agents.registry import make_agent
 from edgekernelbench.agents.tuner import Tuner
 from edgekernelbench.analysis.report import NoReport, ReportOptions, report
@@ -225,6 +226,22 @@ def test_bad_answers_end_in_no_kernel(answers: list[str]) -> None:
     answer = Leka(scripted(answers)).attempt(task(), bench.device(), 0)
     assert answer.kernel is None and answer.status is EvaluationStatus.NO_KERNEL
     assert not bench.measured
+
+
+def test_an_answer_that_does_not_parse_is_told_why_and_not_asked_for_ever() -> None:
+    asked: list[str] = []
+    spoilt = task().workload.canonical().replace("compute {", "comput {", 1)
+
+    def answer(messages: Sequence[Message]) -> str:
+        asked.append(messages[-1].text)
+        return f"```\n{spoilt}\n```"
+
+    device = Bench(8, _us).device()
+    ended = Leka(Scripted(answer), Options()).attempt(task(), device, 0)
+    assert ended.kernel is None and "held no layer" in ended.message
+    assert len(asked) == 6
+    assert "E121" not in asked[0] and "E121" in asked[1] and "comput" in asked[1]
+    assert any("E121" in step.reason for step in device.trajectory if step.action == "screen")
 
 
 def test_notes_pass_to_the_next_task_only_if_wished() -> None:

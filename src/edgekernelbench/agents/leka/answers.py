@@ -5,8 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from edgekernelbench.agents.answers import MAX_KERNEL, block_end, definitions_before, plain_text
+from edgekernelbench.agents.answers import (
+    MAX_KERNEL,
+    block_end,
+    definitions_before,
+    extract_kernel,
+    plain_text,
+)
 from edgekernelbench.agents.leka.layers import LAYERS, Layer, Patch
+from edgekernelbench.analysis.report import told
+from edgekernelbench.ir.parse import parse
 
 _MOST = 8
 _BLOCK = re.compile(
@@ -29,6 +37,17 @@ def patches_in(answer: str, wanted: Layer) -> tuple[Patch, ...]:
     if not mine and len(others) == 1:
         mine = found
     return tuple(mine[:_MOST])
+
+
+def nothing_in(answer: str, wanted: Layer) -> str:
+    """What an answer without a patch is to be told: what is wrong with the kernel in it, if it has
+    one."""
+    lacking = f"your answer had no block for the {wanted} layer"
+    kernel = extract_kernel(answer)
+    diagnostics = () if kernel is None else parse(kernel.text).diagnostics
+    if kernel is None or not diagnostics:
+        return lacking
+    return f"{lacking}; of the kernel in it:\n{told(diagnostics, kernel.text)}"
 
 
 def _patches(text: str) -> Iterator[Patch]:

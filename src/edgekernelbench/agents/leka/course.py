@@ -102,6 +102,10 @@ class Counts:
     measured: int = 0
 
 
+_MOST_MISSES = 6
+"""Answers that hold nothing: the next one will not either."""
+
+
 class Course:
     """The attempt; `run` once.
 
@@ -131,6 +135,7 @@ class Course:
         self._rng = random.Random(seed)
         self._told: list[str] = []  # to the author, the newest last
         self._spent = ""
+        self._misses = 0  # answers without a proposal, one after the other
 
     # ------------------------------------------------------------ states
     def run(self) -> Answer:
@@ -235,8 +240,12 @@ class Course:
     def _try(self, proposals: list[Proposal], way: Route, branch: Branch | None) -> bool:
         """Screens alternatives, measures those that pass; whether the attempt's best improved."""
         before = self._best_us()
+        self._misses = 0 if proposals else self._misses + 1
         if not proposals:
-            self._told.append(f"your answer had no block for the {way.layer} layer")
+            self._told.append(self.proposer.missed)
+            self._note("screen", way.layer, " ".join(self.proposer.missed.split())[:200])
+        if self._misses == _MOST_MISSES:
+            self._spent = f"{_MOST_MISSES} answers one after the other held no layer"
         for proposal in proposals:
             self.counts.proposed += 1
             screened = self._screened(proposal, way, branch)

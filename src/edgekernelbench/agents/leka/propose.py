@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from edgekernelbench.agents.base import Refused as Spent
 from edgekernelbench.agents.base import Task
-from edgekernelbench.agents.leka.answers import patches_in
+from edgekernelbench.agents.leka.answers import nothing_in, patches_in
 from edgekernelbench.agents.leka.layers import LAYERS, Layer, Patch, layer_text
 from edgekernelbench.agents.leka.observe import Observation
 from edgekernelbench.agents.leka.route import Route
@@ -53,9 +53,11 @@ class Situation:
 
 
 class Proposer(Protocol):
-    """``trusted``: what it proposes was lowered by itself and changes no results."""
+    """``trusted``: what it proposes was lowered by itself and changes no results. ``missed``: why
+    the last answer held no proposal."""
 
     trusted: bool
+    missed: str
 
     def propose(self, situation: Situation) -> list[Proposal] | Spent:
         """Alternatives for the layer that is due, the best guess first; none when out of them."""
@@ -76,6 +78,7 @@ class ModelProposer:
     """
 
     trusted = False
+    missed = ""
 
     def __init__(
         self, talk: Talk, alternatives: int, report: bool = True, whole: bool = False
@@ -90,8 +93,11 @@ class ModelProposer:
         reply = self._talk.ask(self._prompt(situation), situation.route.reason)
         if isinstance(reply, Spent):
             return reply
+        layer = situation.route.layer
         if not self._whole:
-            return [(patch,) for patch in patches_in(reply.text, situation.route.layer)]
+            patches = patches_in(reply.text, layer)
+            self.missed = "" if patches else nothing_in(reply.text, layer)
+            return [(patch,) for patch in patches]
         parts = [patches_in(reply.text, layer) for layer in LAYERS]
         return [
             tuple(
@@ -155,6 +161,7 @@ class MoveProposer:
     """
 
     trusted = True
+    missed = ""
 
     def __init__(self, task: Task, seed: int) -> None:
         from edgekernelbench.agents.tuner import Moves
