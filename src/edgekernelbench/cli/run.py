@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -127,7 +126,6 @@ def run(
         _export(order, model, export)
         return
     stored = _stored(order, model, answers)
-    _tell_busy()
     with Display() as display:
         if model is None or stored is not None:
             records = run_alone(order, stored, display)
@@ -154,14 +152,6 @@ def run(
     if all(record.status in OUTSIDE_DENOMINATOR for record in records):
         err.print("no attempt came to a verdict")
         raise typer.Exit(1)
-
-
-def _tell_busy() -> None:
-    """Before hours are spent on times that say little."""
-    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    if load > cores / 2:
-        told = f"this machine is busy (load {load:.1f} on {cores} cores): times will be uncertain"
-        err.print(f"{told}; better measure while nothing else runs", markup=False, soft_wrap=True)
 
 
 def tell_unanswered(records: Sequence[Record], way_out: str) -> None:
