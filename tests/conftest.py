@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 MEASURING = frozenset(
-    ("adversarial", "agents", "benchmarks", "cli", "e2e", "evaluator", "llm", "optimize", "runs")
+    (
+        "adversarial",
+        "agents",
+        "benchmarks",
+        "cli",
+        "e2e",
+        "evaluator",
+        "fuzz",
+        "llm",
+        "optimize",
+        "runs",
+    )
 )
 _TESTS = Path(__file__).parent
 
