@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from edgekernelbench.cli.main import app
 from edgekernelbench.errors import UsageError
+from edgekernelbench.evaluator.conditions import Noise
 from edgekernelbench.evaluator.model import EvaluationStatus
 from edgekernelbench.records.read import RECORDS
 from edgekernelbench.report.entries import Entry, read_entries
@@ -119,6 +120,34 @@ def test_lines_of_a_markdown_table_have_the_same_cells(entries: tuple[Entry, ...
     for block in markdown_of(tables_of(entries)).split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) <= 1
+
+
+def test_one_table_alone(entries: tuple[Entry, ...]) -> None:
+    (head,) = tables_of(entries, names=["headline"])
+    assert head.label == "headline" and len(head.rows) == 2
+    assert [t.label for t in tables_of(entries, names=["by-level"])] == ["by-level-1", "by-level-2"]
+    assert exported(entries, "latex", tables=["statuses"]).count(b"tabular}{") == 1
+    with pytest.raises(UsageError, match="no table 'levels'") as caught:
+        tables_of(entries, names=["levels"])
+    assert "by-level" in (caught.value.help or "")
+    with pytest.raises(UsageError, match="csv has a row"):
+        exported(entries, "csv", tables=["headline"])
+
+
+def test_times_of_a_noisy_machine_are_told_under_the_table(tmp_path: Path) -> None:
+    def caption(*causes: str) -> str:
+        quiet = correct("k__01", {"tvm": baseline(1.2, 1.1)}, "tvm")
+        assert quiet.performance is not None
+        seen = quiet.performance.model_copy(update={"noise": Noise(seconds=1.0, causes=causes)})
+        found = [
+            record("k__01", quiet.model_copy(update={"performance": seen})),
+            record("k__02", quiet),
+        ]
+        folder = write(tmp_path / "-".join(("run", *causes)), found)
+        return tables_of(read_entries([folder]).entries)[0].caption
+
+    assert "noisy" not in caption()
+    assert "noisy machine, with wider intervals: 1 of 2 in run-load." in caption("load")
 
 
 def test_names_are_escaped() -> None:

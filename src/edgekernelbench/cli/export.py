@@ -27,6 +27,13 @@ def export(
         list[int] | None,
         typer.Option("--k", min=1, help="k of Correct@k, in Markdown and LaTeX; repeatable."),
     ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this one, in Markdown and LaTeX (headline, statuses, by-level, by-family, "
+            "by-domain, by-dtype, by-backend); repeatable."
+        ),
+    ] = None,
 ) -> None:
     """Write runs for other programs: csv and parquet have a row for each attempt and baseline,
     markdown and latex tables for a paper."""
@@ -40,7 +47,7 @@ def export(
     chosen = form or format_of(output)
     found = read_entries(folders)
     warn(found.problems)
-    data = exported(found.entries, chosen, sorted(set(k or [1])))
+    data = exported(found.entries, chosen, sorted(set(k or [1])), table)
     if stdout:
         sys.stdout.buffer.write(data)
         return

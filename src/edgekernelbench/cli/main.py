@@ -87,7 +87,7 @@ def main() -> None:
         told = f"{error.filename or 'output'}: {error.strerror}"
         _end(UsageError(told, "see that it can be used"), 2)
     except KeyboardInterrupt:
-        err.print("interrupted; finished attempts are kept, `ekb run --resume` goes on")
+        err.print("interrupted; finished attempts are kept, the same command with --resume goes on")
         sys.exit(_INTERRUPTED)
 
 

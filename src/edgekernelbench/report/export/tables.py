@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgekernelbench.errors import UsageError
 from edgekernelbench.report.entries import Entry
 from edgekernelbench.scores.attempts import baseline_order
 from edgekernelbench.scores.score import score
 
 GROUPS = ("level", "family", "domain", "dtype", "backend")
+_BY = "by-"
+NAMES = ("headline", "statuses", *(_BY + group for group in GROUPS))
 NONE = "–"
 
 Scored = dict[str, Any]
@@ -30,14 +33,25 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def tables_of(entries: Sequence[Entry], ks: Sequence[int] = (1,)) -> tuple[Table, ...]:
+def tables_of(
+    entries: Sequence[Entry], ks: Sequence[int] = (1,), names: Sequence[str] = NAMES
+) -> tuple[Table, ...]:
     """All runs in one table of headlines and one of statuses, then each by level, family, ...
 
+    Args:
+        names: which of `NAMES`, in this order.
+
     Raises:
-        UsageError: see `scores.score.score`.
+        UsageError: a name is not known; and see `scores.score.score`.
     """
+    if unknown := [name for name in names if name not in NAMES]:
+        raise UsageError(f"there is no table {unknown[0]!r}", f"tables are {', '.join(NAMES)}")
     scored = [(entry.name, score(entry.records, ks)) for entry in entries]
-    return (_headline(scored), _statuses(scored), *_grouped(scored))
+    single = {"headline": _headline, "statuses": _statuses}
+    out: list[Table] = []
+    for name in names:
+        out += [single[name](scored)] if name in single else _grouped(scored, name[len(_BY) :])
+    return tuple(out)
 
 
 def share(cell: dict[str, Any] | None) -> str:
@@ -80,7 +94,18 @@ def _headline(scored: Sequence[tuple[str, Scored]]) -> Table:
         "Shares of tasks with their counts and 95 % intervals. Fast@1.0: the lower bound of the "
         "speed-up over the baseline reaches 1; best is the fastest scored baseline of each task."
     )
-    return Table(caption, "headline", header, rows)
+    return Table(caption + _noise(scored), "headline", header, rows)
+
+
+def _noise(scored: Sequence[tuple[str, Scored]]) -> str:
+    """What a reader has to know of the times: they were taken while other work ran."""
+    parts = [
+        f"{one['timing']['noisy']} of {one['timing']['correct']} in {name}"
+        for name, one in scored
+        if one["timing"]["noisy"]
+    ]
+    told = " Correct attempts measured on a noisy machine, with wider intervals: "
+    return f"{told}{', '.join(parts)}." if parts else ""
 
 
 def _statuses(scored: Sequence[tuple[str, Scored]]) -> Table:
@@ -93,16 +118,15 @@ def _statuses(scored: Sequence[tuple[str, Scored]]) -> Table:
     return Table("How the attempts ended.", "statuses", header, rows)
 
 
-def _grouped(scored: Sequence[tuple[str, Scored]]) -> Iterator[Table]:
+def _grouped(scored: Sequence[tuple[str, Scored]], group: str) -> Iterator[Table]:
     for number, (name, one) in enumerate(scored, 1):
-        for group in GROUPS:
-            suffix = f"-{number}" if len(scored) > 1 else ""
-            yield Table(
-                f"{name} by {group}.",
-                f"by-{group}{suffix}",
-                (group, "tasks", "Correct@1", "Fast@1.0 best", "geomean speed-up best"),
-                tuple(_group_row(label, part) for label, part in one[f"by_{group}"].items()),
-            )
+        suffix = f"-{number}" if len(scored) > 1 else ""
+        yield Table(
+            f"{name} by {group}.",
+            f"{_BY}{group}{suffix}",
+            (group, "tasks", "Correct@1", "Fast@1.0 best", "geomean speed-up best"),
+            tuple(_group_row(label, part) for label, part in one[f"by_{group}"].items()),
+        )
 
 
 def _group_row(label: str, part: Scored) -> tuple[str, ...]:
