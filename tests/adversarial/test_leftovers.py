@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+import psutil
 import pytest
 
 from edgekernelbench.evaluator import landlock
@@ -41,6 +42,11 @@ def beats(file: int) -> int:
     return int.from_bytes(os.pread(file, 8, 0), "little")
 
 
+def processes_below(pid: int) -> int:
+    """Those that have ended and of which nobody has taken notice included."""
+    return len(psutil.Process(pid).children(recursive=True))
+
+
 def test_none_outlives_a_local_sandbox(program: bytes) -> None:
     if landlock.version() < 6:
         pytest.skip("this system's Landlock does not keep signals apart")
@@ -58,6 +64,7 @@ def test_none_outlives_a_local_sandbox(program: bytes) -> None:
         file = anyio.run(start)
         time.sleep(0.2)
         assert beats(file) > COMETS, "they are on their way"
+        assert processes_below(os.getpid()) < 10 * COMETS, "and leave no numbers taken"
     finally:
         box.close()
     before = beats(file)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
+import select
 import signal
 import socket
 import sys
@@ -57,89 +57,65 @@ class Warden:
         self._control = control
         self._folder = folder
         self._apart = keep_apart()
-        self._selector = selectors.DefaultSelector()
-        self._waiting: dict[int, socket.socket] = {}
 
     def run(self) -> None:
         """Serves until the control socket closes; nothing below this process lives afterwards."""
-        woken, wakes = socket.socketpair()
-        for end in (woken, wakes):
-            end.setblocking(False)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
-        self._selector.register(self._control, selectors.EVENT_READ)
-        self._selector.register(woken, selectors.EVENT_READ)
+        # Nobody asks how an orphan has ended. Kept until this process takes notice, those of
+        # processes that only start the next would soon take all numbers that the system has.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         self._control.send(READY)
         try:
-            while self._turn(woken):
+            while self._request():
                 pass
         finally:
             kill_descendants(self._apart)
-
-    def _turn(self, woken: socket.socket) -> bool:
-        for key, _ in self._selector.select():
-            if key.fileobj is self._control:
-                if not self._request():
-                    return False
-            elif key.fileobj is woken:
-                woken.recv(4096)
-            elif isinstance(key.data, int):
-                self._abandoned(key.data)
-        self._reap()
-        return True
 
     def _request(self) -> bool:
         """Starts what is asked for; False at the end of all requests."""
         data, descriptors, _, _ = socket.recv_fds(self._control, MAX_MESSAGE, DESCRIPTORS)
         if not data or len(descriptors) != DESCRIPTORS:
             return False
+        if os.fork() == 0:
+            self._control.close()
+            _attend(json.loads(data), descriptors, self._folder)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return True
+
+
+def _attend(request: dict[str, object], descriptors: list[int], writable: str) -> NoReturn:
+    """The life of a process that waits for one command and tells how it ended. When nobody waits
+    for that any more, the command and its process group end."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         reply = socket.socket(fileno=descriptors.pop())
         pid = os.fork()
         if pid == 0:
-            _become(json.loads(data), descriptors, self._folder)
+            _become(request, descriptors, writable)
         for descriptor in descriptors:
             os.close(descriptor)
-        self._waiting[pid] = reply
-        self._selector.register(reply, selectors.EVENT_READ, pid)
-        return True
-
-    def _abandoned(self, pid: int) -> None:
-        """Nobody waits for a command any more: it and its process group end."""
-        self._forget(pid)
-        try:
-            os.killpg(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            os.kill(pid, signal.SIGKILL)  # not yet the leader of a group, or a zombie
-
-    def _forget(self, pid: int) -> None:
-        reply = self._waiting.pop(pid)
-        self._selector.unregister(reply)
-        reply.close()
-
-    def _reap(self) -> None:
-        while (ended := _wait()) is not None:
-            pid, code = ended
-            if pid in self._waiting:
-                with contextlib.suppress(OSError):  # who asked may be gone
-                    self._waiting[pid].send(str(code).encode())
-                self._forget(pid)
+        ended = os.pidfd_open(pid)
+        ready, _, _ = select.select([ended, reply], [], [])
+        if ended not in ready:
+            _kill_group(pid)
+        _, status = os.waitpid(pid, 0)
+        reply.send(str(os.waitstatus_to_exitcode(status)).encode())
+    finally:
+        os._exit(0)
 
 
-def _wait() -> tuple[int, int] | None:
-    """A child that has ended and its exit code, negative for a signal; None if there is none."""
+def _kill_group(leader: int) -> None:
     try:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return None
-    return (pid, os.waitstatus_to_exitcode(status)) if pid else None
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        os.kill(leader, signal.SIGKILL)  # not yet the leader of a group, or a zombie
 
 
 def _become(request: dict[str, object], descriptors: list[int], writable: str) -> NoReturn:
     """Turns a fork into the command that was asked for."""
     try:
         os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         for target, descriptor in enumerate(descriptors):
             os.dup2(descriptor, target)
@@ -189,27 +165,34 @@ def kill_descendants(apart: bool, seconds: float = _KILLING_S) -> None:
 
     Args:
         apart: this process can signal nothing else, see `keep_apart`. Then one call kills all at
-            once. One after the other, those escape that are never there for long: each starts the
-            next and ends.
+            once, and at once: looking for them takes the longer the more of them there are. One
+            after the other, those escape that are never there for long: each starts the next and
+            ends.
     """
     deadline = time.monotonic() + seconds
-    while found := descendants(os.getpid()):
+    while _has_children() and time.monotonic() < deadline:
         if apart:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        while _wait() is not None:
-            pass
-        if time.monotonic() > deadline:
-            return
+        else:
+            _kill_each()
         time.sleep(0.01)
 
 
-def descendants(pid: int) -> list[int]:
-    """All processes below one, zombies included."""
-    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+def _has_children() -> bool:
+    """Whether anything lives below this process. Takes notice of those that have ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _kill_each() -> None:
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def main(folder: str) -> NoReturn:
