@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from edgekernelbench.evaluator import sandbox, view, wire
+from edgekernelbench.evaluator.leftovers import Sweeper, leave_sweeper
 
 Entry = Callable[[socket.socket, dict[str, Any], list[int]], None]
 """What a worker runs: its connection to the parent, the job, and the job's descriptors."""
@@ -86,7 +87,7 @@ class _Server:
     def __init__(self, control: socket.socket, surroundings: Surroundings) -> None:
         self._control = control
         self._surroundings = surroundings
-        self._live: set[int] = set()
+        self._live: dict[int, Sweeper | None] = {}
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         sandbox.ignore_stops()
@@ -98,17 +99,21 @@ class _Server:
         poll.register(self._control, select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
         try:
+            more = False
             while True:
-                ready = [fd for fd, _ in poll.poll()]
+                ready = [fd for fd, _ in poll.poll(0 if more else None)]
                 if self._wake_read in ready:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._wake_read, 4096)
-                self._reap()
+                self._notice_ends()
+                more = self._bury_orphans()
                 if self._control.fileno() in ready:
                     self._handle()
         finally:
-            for pid in list(self._live):
+            for pid, sweeper in list(self._live.items()):
                 self._kill(pid)
+                if sweeper is not None:
+                    sweeper.sweep()
             self._live.clear()
             self._sweep_orphans()
 
@@ -124,17 +129,31 @@ class _Server:
 
     def _start(self, job: dict[str, Any], fds: list[int]) -> None:
         zygote = os.getpid()
+        pair = socket.socketpair() if job["limits"]["processes"] else None
         pid = os.fork()
         if pid == 0:
-            signal.set_wakeup_fd(-1)
-            for fd in (self._wake_read, self._wake_write):
-                os.close(fd)
-            self._control.close()
+            self._forget()
+            if pair is not None:
+                pair[0].close()
+                leave_sweeper(pair[1])
             run_worker(job, fds, zygote, self._surroundings)
         for fd in fds:
             os.close(fd)
-        self._live.add(pid)
+        self._live[pid] = None
+        if pair is not None:
+            pair[1].close()
+            self._live[pid] = Sweeper.met(pair[0])
         wire.send(self._control, {"started": pid})
+
+    def _forget(self) -> None:
+        """Closes in a worker what is the server's."""
+        signal.set_wakeup_fd(-1)
+        for fd in (self._wake_read, self._wake_write):
+            os.close(fd)
+        self._control.close()
+        for sweeper in self._live.values():
+            if sweeper is not None:
+                sweeper.hold.close()
 
     def _kill(self, pid: int) -> None:
         if pid in self._live:
@@ -142,33 +161,50 @@ class _Server:
                 with contextlib.suppress(ProcessLookupError):
                     kill(pid, signal.SIGKILL)
 
-    def _reap(self) -> None:
-        while True:
-            try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if ended is None:
-                return
-            pid = ended.si_pid
+    def _notice_ends(self) -> None:
+        """Tells of workers that have ended, once nothing that they started lives any more."""
+        for pid in list(self._live):
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                continue
             # The group is killed while its leader is still unreaped: its number cannot be reused.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
             _, status, usage = os.wait4(pid, 0)
-            if pid in self._live:
-                self._live.discard(pid)
-                self._sweep_orphans()
-                event = {
-                    "exited": pid,
-                    "code": os.waitstatus_to_exitcode(status),
-                    "max_rss": usage.ru_maxrss * 1024,
-                }
-                wire.send(self._control, event)
+            sweeper = self._live.pop(pid)
+            if sweeper is not None:
+                sweeper.sweep()
+            self._sweep_orphans()
+            event = {
+                "exited": pid,
+                "code": os.waitstatus_to_exitcode(status),
+                "max_rss": usage.ru_maxrss * 1024,
+            }
+            wire.send(self._control, event)
+
+    def _bury_orphans(self, most: int = 256) -> bool:
+        """Takes notice of adopted processes that have ended, with an eye on the parent's messages:
+        those of processes that only start the next never come to an end.
+
+        Returns:
+            Whether there may be more.
+        """
+        for _ in range(most):
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return False
+            if ended is None:
+                return False
+            if ended.si_pid in self._live:
+                return True
+            os.waitpid(ended.si_pid, 0)
+        return True
 
     def _sweep_orphans(self, rounds: int = 200) -> None:
         """Kills adopted processes until none is left; a fork bomb gets a bounded fight."""
+        spared = {*self._live, *(s.pid for s in self._live.values() if s is not None)}
         for _ in range(rounds):
-            orphans = [pid for pid in _children() if pid not in self._live]
+            orphans = [pid for pid in _children() if pid not in spared]
             if not orphans:
                 return
             for pid in orphans:

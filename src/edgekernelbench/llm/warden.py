@@ -27,6 +27,7 @@ import psutil
 
 from edgekernelbench.evaluator import landlock
 from edgekernelbench.evaluator.folders import remove_folder
+from edgekernelbench.evaluator.leftovers import keep_apart
 from edgekernelbench.evaluator.sandbox import (
     PR_SET_NO_NEW_PRIVS,
     become_reaper,
@@ -141,33 +142,16 @@ def _confine(writable: str) -> None:
     close_neighbours()
 
 
-def keep_apart() -> bool:
-    """From now on this process can signal nothing but what it starts; False where the system does
-    not have that. Its parent tells: whom it could have signalled before, and cannot now."""
-    parent = os.getppid()
-    try:
-        os.kill(parent, 0)
-        prctl(PR_SET_NO_NEW_PRIVS, 1)
-        closed = landlock.keep_signals()
-    except OSError:
-        return False
-    try:
-        os.kill(parent, 0)
-    except PermissionError:
-        return closed
-    return False
-
-
 def kill_descendants(apart: bool, seconds: float = _KILLING_S) -> None:
     """Kills everything below this process, however often it forks meanwhile.
 
     Children of what was killed become this process's own, so that the tree only gets flatter.
 
     Args:
-        apart: this process can signal nothing else, see `keep_apart`. Then one call kills all at
-            once, and at once: looking for them takes the longer the more of them there are. One
-            after the other, those escape that are never there for long: each starts the next and
-            ends.
+        apart: this process can signal nothing else, see `leftovers.keep_apart`. Then one call
+            kills all at once, and at once: looking for them takes the longer the more of them
+            there are. One after the other, those escape that are never there for long: each starts
+            the next and ends.
     """
     deadline = time.monotonic() + seconds
     while _has_children() and time.monotonic() < deadline:
