@@ -20,6 +20,7 @@ _PATH_BENEATH = 1
 _EXECUTE, _WRITE, _READ, _LIST, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 _READING = _EXECUTE | _READ | _LIST
 _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE
+_REFER = 1 << 13
 _ALL = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}
 """Rights to files by version; what later ones add (calls to drivers) stays open."""
 
@@ -75,9 +76,11 @@ def keep_signals() -> bool:
     """
     if version() < 6:
         return False
-    size = 24
-    ruleset = _call(_CREATE_RULESET, struct.pack("=QQQ", 0, 0, _SIGNALS), ctypes.c_size_t(size), 0)
+    attributes = struct.pack("=QQQ", _REFER, 0, _SIGNALS)
+    ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     try:
+        # No rule set leaves files be moved between folders unless it says so.
+        _open(ruleset, "/", _REFER)
         _call(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
